@@ -36,11 +36,11 @@ from assets.stage.dagster_internals import (
     ExecuteRunArgs,
     LaunchRunContext,
     WorkerStatus,
-    named_run_launcher,
-    storage_settings,
+    load_run_launcher,
+    read_storage_settings,
     unpack_value,
 )
-from resources.failures import does_not_start, first_line, links
+from resources.failures import describe_start_failure, find_first_line, links
 from resources.settings import Settings
 
 SETTINGS: Mapping[str, Any] = {
@@ -138,7 +138,7 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
 
     def _await_broker(self, run: dg.DagsterRun) -> bool:
         """Whether the run is still to be launched. One that cannot be has failed for Dagster, and so have its retries and the whole queue."""
-        deadline, told = time.monotonic() + AWAIT_BROKER_S, False
+        deadline, is_reported = time.monotonic() + AWAIT_BROKER_S, False
         while True:
             try:
                 with self.celery.connection_for_write() as connection:
@@ -148,9 +148,9 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
             except (OperationalError, OSError, RedisError, RuntimeError) as error:
                 if time.monotonic() > deadline or isinstance(error.__cause__ or error, AuthenticationError):
                     raise
-                if not told:
+                if not is_reported:
                     self._instance.report_engine_event(f"The broker cannot be reached, and is waited for: {error}", run)
-                    told = True
+                    is_reported = True
             time.sleep(1.0)
             now = self._instance.get_run_by_id(run.run_id)
             if now is None or now.is_finished:
@@ -207,7 +207,7 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
 @cache
 def worker_app() -> Any:
     """Celery's application in a worker, with the settings of the launcher in `dagster.yaml`. One line says why there is none."""
-    home = Settings.from_environment().dagster_home
+    home = Settings.read_environment().dagster_home
     celery = _celery(_launcher(home), home)
     # What every run needs, and a fork of this process has: six seconds of a core.
     import assets.definitions  # noqa: F401
@@ -226,19 +226,21 @@ def __getattr__(name: str) -> Any:
 
 def _launcher(home: Path) -> WatchedCeleryRunLauncher:
     if not (home / "dagster.yaml").is_file():
-        raise _cannot_start(f"there is no {home / 'dagster.yaml'}; copy deploy/celery/dagster.yaml there, or mend DAGSTER_HOME")
+        raise _startup_error(
+            f"there is no {home / 'dagster.yaml'}; copy deploy/celery/dagster.yaml there, or mend DAGSTER_HOME"
+        )
     try:
-        storage_settings(home)
-        launcher = named_run_launcher(home)
+        read_storage_settings(home)
+        launcher = load_run_launcher(home)
     except Exception as error:  # Dagster has many
-        raise _cannot_start(does_not_start(home, error)) from None
+        raise _startup_error(describe_start_failure(home, error)) from None
     if not isinstance(launcher, WatchedCeleryRunLauncher):
         named = f"{type(launcher).__module__}.{type(launcher).__name__}"
-        raise _cannot_start(
+        raise _startup_error(
             f"{home / 'dagster.yaml'} has the run launcher {named}; a worker needs that of deploy/celery/dagster.yaml"
         )
     if not launcher.broker:  # Celery would look for one of its own kind on this machine, for ever
-        raise _cannot_start(f"{home / 'dagster.yaml'} names no broker, or a variable that is empty, such as DTEF_BROKER")
+        raise _startup_error(f"{home / 'dagster.yaml'} names no broker, or a variable that is empty, such as DTEF_BROKER")
     return launcher
 
 
@@ -251,14 +253,14 @@ def _celery(launcher: WatchedCeleryRunLauncher, home: Path) -> Any:
         celery.connection_for_read().transport_cls  # noqa: B018 - looks for what the address names
         celery.backend.as_uri()
     except Exception as error:  # of any of Celery's transports
-        raise _cannot_start(
+        raise _startup_error(
             f"Celery does not take the broker that {home / 'dagster.yaml'} names ({type(error).__name__}): an address is as "
             "redis://:PASSWORD@HOST:6379/0 or rediss://...?ssl_cert_reqs=required; in a password, write %40 for @ and %2F for /"
         ) from None
     return celery
 
 
-def _cannot_start(why: str) -> SystemExit:
+def _startup_error(why: str) -> SystemExit:
     return SystemExit(f"dtef: no worker can be started here: {why} (docs/how-to/several-machines.md)")
 
 
@@ -269,38 +271,38 @@ def _require_storage(**_: Any) -> None:
         with dg.DagsterInstance.get() as instance:
             instance.get_runs_count()
     except Exception as error:
-        said = first_line(links(error)[0])
+        said = find_first_line(links(error)[0])
         raise SystemExit(f"dtef: this worker takes no run, as Dagster's storage cannot be reached: {said}") from None
 
 
-def _beat(task_id: str, ended: threading.Event) -> None:
+def _send_heartbeats(task_id: str, ended: threading.Event) -> None:
     """Give signs of life, and end the run of this process in order when it was told to: calls in flight are given time."""
-    told = False
+    is_reported = False
     while not ended.is_set():
         with suppress(Exception):  # the broker is away, and this is tried again
             backend = worker_app().backend
             backend.set(sign_key(task_id), str(time.monotonic_ns()))
-            if not told and backend.get(end_key(task_id)):
-                told = True
+            if not is_reported and backend.get(end_key(task_id)):
+                is_reported = True
                 os.kill(os.getpid(), signal.SIGTERM)
         ended.wait(BEAT_S)
 
 
 @task_prerun.connect(weak=False)
-def _begun(task_id: str, **_: Any) -> None:
+def _start_heartbeat(task_id: str, **_: Any) -> None:
     _ended[task_id] = threading.Event()
-    threading.Thread(target=_beat, args=(task_id, _ended[task_id]), daemon=True).start()
+    threading.Thread(target=_send_heartbeats, args=(task_id, _ended[task_id]), daemon=True).start()
 
 
 @task_postrun.connect(weak=False)
-def _over(task_id: str, kwargs: Mapping[str, Any], retval: Any = None, **_: Any) -> None:
+def _stop_heartbeat(task_id: str, kwargs: Mapping[str, Any], retval: Any = None, **_: Any) -> None:
     _ended.pop(task_id, threading.Event()).set()
     if retval != 0:  # Until its failure is known, no further run fails here.
         report_not_begun(_run_id(kwargs), f"it ended with {retval!r}")
 
 
 @task_failure.connect(weak=False)
-def _lost(kwargs: Mapping[str, Any], exception: BaseException, **_: Any) -> None:
+def _report_lost_worker(kwargs: Mapping[str, Any], exception: BaseException, **_: Any) -> None:
     """The worker itself is told of a run whose process is gone. It reports in a process of its own, which holds nothing up."""
     if os.getpid() == _WORKER_PID:
         report = "import sys; from assets.celery_runs import report_not_begun; report_not_begun(*sys.argv[1:])"

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from dtef_pipeline.text.spans import span_in_words
-from resources.failures import kept_links, links, one_line
+from dtef_pipeline.text.spans import format_span
+from resources.failures import format_one_line, links, parse_error_chain
 
 FRESH_HEARTBEAT_S = 120.0
 """The daemon's parts say every 30 seconds that they live."""
@@ -52,12 +52,12 @@ class DaemonState(NamedTuple):
         last = self.last_heartbeat_at
         return last is not None and (now - last).total_seconds() < FRESH_HEARTBEAT_S
 
-    def after(self, before: DaemonState, at: datetime) -> DaemonState:
+    def merge_earlier(self, before: DaemonState, at: datetime) -> DaemonState:
         """This state, with what one that was found before, at that time, tells of the daemon's age."""
         is_same = before.is_running(at) and before.daemon_id == self.daemon_id
         return self._replace(began_after=before.began_after if is_same else at)
 
-    def fault_of_ticks(self, now: datetime, sensor: str) -> str | None:
+    def find_sensor_fault(self, now: datetime, sensor: str) -> str | None:
         """Why the sensor does nothing, though the daemon runs and it is on; None: it does its work, as far as is known."""
         if self.ticks is None or not self.is_sensor_on or not self.is_running(now):
             return None
@@ -67,7 +67,7 @@ class DaemonState(NamedTuple):
         is_young = self.began_after is not None and (now - self.began_after).total_seconds() < FRESH_TICK_S
         if is_young or (last is not None and (now - last).total_seconds() < FRESH_TICK_S):
             return None
-        since = "in this home yet" if last is None else f"for {span_in_words(now - last)}"
+        since = "in this home yet" if last is None else f"for {format_span(now - last)}"
         why = "mostly its code location does not load or hangs"
         return f"the sensor {sensor} had no tick {since}, though Dagster's daemon is running ({why})"
 
@@ -78,28 +78,28 @@ def daemon_state(home: Path, sensor: str) -> DaemonState:
         return DaemonState(None, True)
     import dagster as dg
 
-    from assets.stage.dagster_internals import sensor_look
+    from assets.stage.dagster_internals import read_sensor_state
 
     try:
         with dg.DagsterInstance.from_config(str(home)) as instance:
             beat = instance.get_daemon_heartbeats().get("SENSOR")
-            look = sensor_look(instance, sensor)
+            look = read_sensor_state(instance, sensor)
     except Exception as error:  # Dagster has many, and whatever is wrong with its home is no fault of who looks.
-        return DaemonState(None, True, one_line(links(error), str(home)))
+        return DaemonState(None, True, format_one_line(links(error), str(home)))
     if beat is None:
         return DaemonState(None, not look.is_stopped)
-    ticks = SensorTicks(_time(look.ticked_at), _in_a_line(look.error) if look.error else None)
-    return DaemonState(_time(beat.timestamp), not look.is_stopped, None, ticks, beat.daemon_id)
+    ticks = SensorTicks(_convert_time(look.ticked_at), _format_tick_error(look.error) if look.error else None)
+    return DaemonState(_convert_time(beat.timestamp), not look.is_stopped, None, ticks, beat.daemon_id)
 
 
-def _time(seconds: float | None) -> datetime | None:
+def _convert_time(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def _in_a_line(error: object) -> str:
+def _format_tick_error(error: object) -> str:
     """What Dagster keeps of the error of a tick, in words for everybody who may see whether the service works."""
-    chain = list(kept_links(error))
+    chain = list(parse_error_chain(error))
     if any(link.kind.endswith(_NO_SERVER) for link in chain):
         return "Dagster's code server does not answer"
-    said = _OF_A_SERVER.sub(r"\1 ...", _FOLDERS.sub("", _WITH_SCHEME.sub("...", one_line(chain))))
+    said = _OF_A_SERVER.sub(r"\1 ...", _FOLDERS.sub("", _WITH_SCHEME.sub("...", format_one_line(chain))))
     return said if len(said) <= _LONGEST_ERROR else f"{said[: _LONGEST_ERROR - 3]}..."

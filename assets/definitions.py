@@ -8,7 +8,7 @@ import dagster as dg
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 from assets import loaded
-from assets.evaluations.queue_sensor import evaluation_queue
+from assets.evaluations.queue_sensor import build_queue_sensor
 from assets.games.night import GAMES_SCHEDULES
 from assets.games.roll_ups import GAMES_JOBS, GAMES_SENSORS, games_pipeline
 from assets.preference.vote_sensor import PREFERENCE_SENSORS
@@ -23,7 +23,7 @@ from dtef_pipeline.families import PLUGIN_FAMILIES
 
 __all__ = ["defs"]
 
-_PLUGIN = [loaded.assembled(one.name) for one in PLUGIN_FAMILIES]
+_PLUGIN = [loaded.load_family_assets(one.name) for one in PLUGIN_FAMILIES]
 _SCORING = [
     games_pipeline,
     rubric_pipeline,
@@ -34,10 +34,10 @@ _SCORING = [
     nightly_drift,
     *(one.pipeline for one in _PLUGIN),
 ]
-_QUEUE = evaluation_queue(_SCORING)
+_QUEUE = build_queue_sensor(_SCORING)
 
 defs = dg.Definitions(
-    **loaded.assets_of(*loaded.EVERY_FAMILY),
+    **loaded.collect_plugin_assets(*loaded.EVERY_FAMILY),
     jobs=[*SURVEY_JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS, *(job for one in _PLUGIN for job in one.jobs)],
     schedules=[
         *SURVEY_SCHEDULES,

@@ -20,13 +20,13 @@ from assets.engine.roll_up_names import (
 )
 from assets.stage.dagster_internals import (
     MAX_RETRIES_TAG,
-    deaf_mirrors,
-    in_code_location,
-    tell_steps,
-    without_own_lines,
+    filter_storage_messages,
+    shield_output_mirrors,
+    use_code_location,
+    watch_steps,
 )
-from assets.stage.failure_words import reasons_of_partitions, words_of_a_stage
-from assets.stage.partitions import PROCESS_TAG, chosen_tags, failed_text, process_of
+from assets.stage.failure_words import describe_stage_failure, parse_partition_failures
+from assets.stage.partitions import PROCESS_TAG, build_partition_tags, format_failures, process_of
 from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
 from dtef_pipeline.families import PLUGIN_FAMILIES
@@ -35,9 +35,9 @@ from dtef_pipeline.games.tables import LEAGUE_SPACE
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.survey.identity import SPACE
-from resources.failures import with_remedy
+from resources.failures import add_remedy
 from resources.responses.processes import Process
-from resources.settings import shipped
+from resources.settings import find_shipped
 
 # Written out, so that a command waits for the modules of its own family alone; a test says when they differ from what is loaded.
 STAGE_NAMES = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
@@ -89,7 +89,7 @@ FAMILY_RUNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class LaunchResult:
     """What a command's runs came to: `failures` are messages, empty when all went well."""
 
     run_ids: tuple[str, ...]
@@ -103,8 +103,8 @@ class Launched:
     taken_away: tuple[str, ...] = ()
     """Partitions that lost a summary and its grades, because no analyst was named and it is of something else."""
 
-    def __add__(self, later: "Launched") -> "Launched":
-        return Launched(*(before + after for before, after in zip(astuple(self), astuple(later), strict=True)))
+    def __add__(self, later: "LaunchResult") -> "LaunchResult":
+        return LaunchResult(*(before + after for before, after in zip(astuple(self), astuple(later), strict=True)))
 
 
 def materialize(
@@ -115,7 +115,7 @@ def materialize(
     tags: Mapping[str, str] | None = None,
     on_step: Callable[[str], None] | None = None,
     space: SpaceRuns = OF_ROUNDS,
-) -> Launched:
+) -> LaunchResult:
     """Materialize assets for the partitions `keys` of a space, in one run.
 
     `config`: configuration by asset name. Assets without partitions take no keys. `on_step`: takes the name of each asset when its turn comes.
@@ -125,16 +125,16 @@ def materialize(
     known = list(instance.get_dynamic_partitions(space.name))
     if unknown := [key for key in keys if key not in set(known)]:
         raise DtefError(f"not registered with Dagster: {', '.join(unknown)}; {space.registered_by}")
-    chosen = chosen_tags(known, keys) if keys else {}
+    chosen = build_partition_tags(known, keys) if keys else {}
     result = _run(instance, names, {**chosen, **(tags or {})}, config, on_step)
-    if _was_interrupted(result):
+    if _is_interrupted(result):
         raise Interrupted("interrupted; every response that arrived is kept, and the same command continues")
-    made, last = _materialized(instance, result.run_id), dg.AssetKey(names[-1])
-    return Launched(
+    made, last = _list_materializations(instance, result.run_id), dg.AssetKey(names[-1])
+    return LaunchResult(
         (result.run_id,),
-        tuple(_failures(result, keys, instance.root_directory)),
-        sum(_values(made, "superseded", int)),
-        tuple(_skipped_files(instance, result.run_id)),
+        tuple(_list_failures(result, keys, instance.root_directory)),
+        sum(_collect_values(made, "superseded", int)),
+        tuple(_read_skipped_files(instance, result.run_id)),
         tuple(dict.fromkeys(one.partition for one in made if one.asset_key == last and one.partition)),
         tuple(str(one.partition) for one in made if TAKEN_AWAY in one.metadata),
     )
@@ -152,13 +152,17 @@ def _run(
         # The command reports failures itself; the whole story is in the UI.
         "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
     }
-    job = (defs or _definitions(frozenset(names))).resolve_implicit_global_asset_job_def()
+    job = (defs or _load_definitions(frozenset(names))).resolve_implicit_global_asset_job_def()
     # A command that was killed is continued by the same command, not by the daemon behind its back.
     own = {PROCESS_TAG: json.dumps(Process.this()._asdict()), MAX_RETRIES_TAG: "0"}
     run_id = str(uuid.uuid4())
     if on_step:
-        tell_steps(instance, run_id, on_step)
-    with in_code_location(instance, job.name, shipped("workspace.yaml")), without_own_lines(), deaf_mirrors():
+        watch_steps(instance, run_id, on_step)
+    with (
+        use_code_location(instance, job.name, find_shipped("workspace.yaml")),
+        filter_storage_messages(),
+        shield_output_mirrors(),
+    ):
         return job.execute_in_process(
             instance=instance,
             asset_selection=[dg.AssetKey(name) for name in names],
@@ -170,10 +174,10 @@ def _run(
 
 
 @cache
-def _definitions(names: frozenset[str]) -> dg.Definitions:
+def _load_definitions(names: frozenset[str]) -> dg.Definitions:
     """Those of the family that has these assets, or of all."""
     families = [family for family, own in _STARTED.items() if names <= own]
-    return dg.Definitions(**loaded.assets_of(*(families or loaded.EVERY_FAMILY)))
+    return dg.Definitions(**loaded.collect_plugin_assets(*(families or loaded.EVERY_FAMILY)))
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> None:
@@ -184,7 +188,7 @@ def close_abandoned_runs(instance: dg.DagsterInstance) -> None:
             instance.report_run_failed(run, "The process of this run was killed. The same command continues where it stopped.")
 
 
-def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
+def _is_interrupted(result: dg.ExecuteInProcessResult) -> bool:
     for event in result.all_events:
         error = event.step_failure_data.error if event.is_step_failure else None
         while error:
@@ -195,22 +199,22 @@ def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
     return False
 
 
-def _materialized(instance: dg.DagsterInstance, run_id: str) -> list[dg.AssetMaterialization]:
+def _list_materializations(instance: dg.DagsterInstance, run_id: str) -> list[dg.AssetMaterialization]:
     logged = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
     return [entry.asset_materialization for entry in logged if entry.asset_materialization]
 
 
-def _skipped_files(instance: dg.DagsterInstance, run_id: str) -> list[tuple[str, str]]:
+def _read_skipped_files(instance: dg.DagsterInstance, run_id: str) -> list[tuple[str, str]]:
     run = instance.get_run_by_id(run_id)
     return list(json.loads(run.tags.get(SKIPPED_TAG, "{}")).items()) if run else []
 
 
-def _values(made: Sequence[dg.AssetMaterialization], name: str, kind: type[Value]) -> list[Value]:
+def _collect_values(made: Sequence[dg.AssetMaterialization], name: str, kind: type[Value]) -> list[Value]:
     values = [one.metadata[name].value for one in made if name in one.metadata]
     return [value for value in values if isinstance(value, kind)]
 
 
-def _failures(result: dg.ExecuteInProcessResult, keys: Sequence[str], home: str) -> list[str]:
+def _list_failures(result: dg.ExecuteInProcessResult, keys: Sequence[str], home: str) -> list[str]:
     """What failed, a line for each stage in their order."""
     failed = [event for event in result.all_events if event.is_step_failure]
     if not result.success and not failed:
@@ -218,7 +222,9 @@ def _failures(result: dg.ExecuteInProcessResult, keys: Sequence[str], home: str)
     lines = []
     for event in failed:
         data = event.step_failure_data
-        reasons = reasons_of_partitions(data)
-        text = words_of_a_stage(data, result.dagster_run, home) if reasons is None else failed_text(reasons, len(keys))
-        lines.append(with_remedy(f"{event.step_key}: {text}"))
+        reasons = parse_partition_failures(data)
+        text = (
+            describe_stage_failure(data, result.dagster_run, home) if reasons is None else format_failures(reasons, len(keys))
+        )
+        lines.append(add_remedy(f"{event.step_key}: {text}"))
     return lines

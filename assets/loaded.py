@@ -21,14 +21,14 @@ _ASSEMBLED = {one.name for one in FAMILIES if one.is_assembled}
 
 
 @cache
-def assembled(family: str) -> "FamilyAssets":
+def load_family_assets(family: str) -> "FamilyAssets":
     """All that Dagster has of a family of another package."""
     from assets.engine.family_assets import assemble
 
     return assemble(FAMILY_BY_NAME[family])
 
 
-def assets_of(*families: str) -> dict[str, Any]:
+def collect_plugin_assets(*families: str) -> dict[str, Any]:
     """What `dg.Definitions` takes of these families, and what their assets run with."""
     # Here once more, as filters may have been put back since this module was imported.
     with warnings.catch_warnings():
@@ -36,7 +36,7 @@ def assets_of(*families: str) -> dict[str, Any]:
         from assets.engine import site_report
         from assets.stage.resources import Store
 
-        plugin = [assembled(family) for family in families if family in _ASSEMBLED]
+        plugin = [load_family_assets(family) for family in families if family in _ASSEMBLED]
         modules = [
             import_module(f"assets.{family}.{module.name}")
             for family in families

@@ -14,9 +14,9 @@ from assets.stage.dagster_internals import (
     CheckRunHealthResult,
     ConfigurableClassData,
     WorkerStatus,
-    server_answers,
+    is_server_up,
 )
-from resources.responses.processes import runs_since
+from resources.responses.processes import is_running_since
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 SETTLED_S = 90.0
@@ -39,8 +39,8 @@ class WatchedRunLauncher(dg.DefaultRunLauncher):
         """RUNNING also where nothing can be known: the code server is on another machine, or the worker has not logged its number yet."""
         server = json.loads(run.tags.get(GRPC_INFO_TAG, "{}"))
         # A socket has `localhost` as its host.
-        started = self._started(run) if server.get("host") in _LOCAL else None
-        if started is None or runs_since(*started):
+        started = self._read_worker_process(run) if server.get("host") in _LOCAL else None
+        if started is None or is_running_since(*started):
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         if server.get("port") and not self._is_settled(run.run_id, server["host"], server["port"]):
             return CheckRunHealthResult(WorkerStatus.RUNNING, "dead; its code server is away, or was a moment ago")
@@ -48,12 +48,12 @@ class WatchedRunLauncher(dg.DefaultRunLauncher):
 
     def _is_settled(self, run_id: str, host: str, port: int) -> bool:
         """Whether the code server answers, and did so SETTLED_S ago. A socket's name is new at every start, and never used again."""
-        if not server_answers(host, port):
+        if not is_server_up(host, port):
             self._back_since.pop(run_id, None)
             return False
         return time.monotonic() - self._back_since.setdefault(run_id, time.monotonic()) >= SETTLED_S
 
-    def _started(self, run: dg.DagsterRun) -> tuple[int, float] | None:
+    def _read_worker_process(self, run: dg.DagsterRun) -> tuple[int, float] | None:
         """The process number the worker gave last, and when, in seconds since 1970."""
         logged = self._instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
         for entry in reversed(logged):

@@ -15,9 +15,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from assets.stage.dagster_internals import web_server_command
+from assets.stage.dagster_internals import build_web_server_command
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.text.origins import origin, read_origin, served_hosts
+from dtef_pipeline.text.origins import list_served_hosts, parse_origin, read_origin
 from resources.settings import ALLOWED_HOSTS, Settings
 
 _READ_ONLY = ("GET", "HEAD", "OPTIONS")
@@ -71,7 +71,7 @@ class OwnPagesOnly:
         given = headers.getlist("host")
         scheme: str = scope["scheme"]
         scheme = _SCHEMES.get(scheme, scheme)
-        own = origin(scheme, given[0]) if len(given) == 1 else None
+        own = parse_origin(scheme, given[0]) if len(given) == 1 else None
         if own is None or own.host not in self.hosts:
             allowed = (
                 f"allowed: {', '.join(self.hosts)}; {ALLOWED_HOSTS} of the web server names others, such as dtef.example.org"
@@ -117,12 +117,12 @@ def guard(app: ASGIApp, host: str) -> ASGIApp:
 
     Raises ConfigError for a fault of the setting.
     """
-    return OwnPagesOnly(app, tuple(dict.fromkeys([*served_hosts(host), *Settings.from_environment().allowed_hosts])))
+    return OwnPagesOnly(app, tuple(dict.fromkeys([*list_served_hosts(host), *Settings.read_environment().allowed_hosts])))
 
 
 def command() -> click.Command:
     """`dagster-webserver` with all its options, closed to pages of other sites."""
-    return web_server_command(guard)
+    return build_web_server_command(guard)
 
 
 def main(**given: Any) -> None:

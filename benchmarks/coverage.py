@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.boards.boards import board, load_evidence
-from dtef_pipeline.boards.comparisons import comparisons
+from dtef_pipeline.boards.comparisons import compare_all_pairs
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.observe import MIN_N
@@ -138,7 +138,7 @@ def shown(regime: Regime, at: int) -> dict[str, list[float]]:
     found = {f"{model} {name}": _ends(rows.loc[model], name) for model in MODELS for name in NUMBERS}
     found["ceiling"] = [float(rows.loc["m0", "ceiling"])]
     if regime.row is None:
-        compared = comparisons(evidence.cells, options, None if evidence.noise is None else evidence.noise.score)
+        compared = compare_all_pairs(evidence.cells, options, None if evidence.noise is None else evidence.noise.score)
         found |= {name: _difference(compared, *pair) for name, pair in PAIRS.items()}
     return found
 

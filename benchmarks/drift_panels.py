@@ -22,12 +22,12 @@ from scipy.signal import lfilter
 
 from benchmarks.coverage import GD3
 from dtef_pipeline.drift.evidence import BASELINE
-from dtef_pipeline.drift.judged import Judged, PairCodes, Standing
-from dtef_pipeline.drift.night import Scores, night_of
+from dtef_pipeline.drift.judged import JudgedPanel, PairCodes, Standing
+from dtef_pipeline.drift.night import Scores, compute_night
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import drift_verdict
-from dtef_pipeline.drift.snapshots import Snapshot, panels
-from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.drift.rule import apply_drift_rule
+from dtef_pipeline.drift.snapshots import Snapshot, build_panels
+from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.survey.drift_subject import SUBJECT
 
 Floats = npt.NDArray[np.float64]
@@ -144,14 +144,14 @@ def standing(panel: Panel, rng: np.random.Generator, asked: npt.NDArray[np.bool_
     """The verdict on the first of two models that were asked these items (items, nights) on these nights."""
     own, other = (scores.policy for scores in answers(replace(panel, models=2), rng).values())
     codes = np.arange(len(own), dtype=np.uint64)
-    keys = dict.fromkeys(SUBJECT.keys.tested, "same") | {SUBJECT.keys.item: [f"q{code}" for code in codes]}
+    keys = dict.fromkeys(SUBJECT.keys.tested_columns, "same") | {SUBJECT.keys.item: [f"q{code}" for code in codes]}
     names = dict.fromkeys(("prompt_id", "name"), keys[SUBJECT.keys.item])
     labels = pd.DataFrame({**keys, **names, "cluster": panel.clusters}, index=pd.Index(codes))
     times = {label: datetime.fromisoformat(label) for label in own.columns}
-    found = panels(_snapshots(own, asked), BASELINE, times, PairCodes.of(labels, SUBJECT))
+    found = build_panels(_snapshots(own, asked), BASELINE, times, PairCodes.of(labels, SUBJECT))
     others = {"m1": _snapshots(other, asked)}
     return Standing.of(
-        *([Judged(one, labels, SUBJECT, times, 0.0, math.log10(40), others) for one in part] for part in found)
+        *([JudgedPanel(one, labels, SUBJECT, times, 0.0, math.log10(40), others) for one in part] for part in found)
     ).shown.word
 
 
@@ -168,7 +168,7 @@ def judged(found: Mapping[str, Scores], clusters: Sequence[str], until: int, thr
     """The verdict on each series after so many nights, beside the other models that were asked in the same way."""
     cut = {name: Scores(*(one.iloc[:, :until] for one in scores if one is not None)) for name, scores in found.items()}
     return {
-        name: verdict_on(
+        name: compute_verdict(
             one.policy,
             clusters,
             baseline=BASELINE,
@@ -215,8 +215,11 @@ def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
             first = any(word for name, word in words.items() if name.partition("/")[0] == "m0")
             other = any(word for name, word in words.items() if name.partition("/")[0] != "m0")
             pairs = {name: one.pairs for name, one in verdicts.items() if not way_of(name)}
-            night = night_of(
-                pairs, list(found["m0"].policy.columns), baseline=BASELINE, threshold=options.night_threshold(panel.ways)
+            night = compute_night(
+                pairs,
+                list(found["m0"].policy.columns),
+                baseline=BASELINE,
+                threshold=options.compute_night_threshold(panel.ways),
             )
             in_parsing = verdicts["m0"].drifts_in == "parse rate"
             as_ten = any(words[name] and (one.log10_e or 0.0) >= ten for name, one in verdicts.items())
@@ -315,7 +318,7 @@ def rule_alone(sets: int) -> None:
         for _ in range(sets):
             values = answers(Panel(nights=nights, level=0.7, wobble=0.02, flips=0.0), rng)["m0"].policy
             times = {label: datetime.fromisoformat(label) for label in values.columns}
-            flagged += bool(drift_verdict(values, times, temperature=0).flagged)
+            flagged += bool(apply_drift_rule(values, times, temperature=0).flagged)
         print(f"| {nights} | {flagged / sets:.1%} |", flush=True)
 
 

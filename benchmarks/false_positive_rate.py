@@ -15,13 +15,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from benchmarks.coverage import GD3, GD4, GD7
-from dtef_pipeline.boards.comparisons import comparisons
+from dtef_pipeline.boards.comparisons import compare_all_pairs
 from dtef_pipeline.boards.families import AMONG_MODELS, BETTER
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
-from dtef_pipeline.statistics.differences import MARGIN, paired_statistics, verdicts
+from dtef_pipeline.statistics.differences import MARGIN, compute_paired_statistics, verdicts
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.responsiveness import responsiveness
+from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 
 Floats = npt.NDArray[np.float64]
@@ -89,7 +89,7 @@ def made_cells(shifts: Mapping[str, float], sizes: Sequence[int], sets: int, see
 
 def any_found(shifts: Mapping[str, float], sets: int, seed: int, sizes: Sequence[int]) -> float:
     """Share of sets in which `comparisons` finds any two equal language models different; arguments as of `made_cells`."""
-    table = comparisons(made_cells(shifts, sizes, sets, seed), SurveyBoardOptions(seed=seed), parsed=False)
+    table = compare_all_pairs(made_cells(shifts, sizes, sets, seed), SurveyBoardOptions(seed=seed), parsed=False)
     false = table["model"].map(shifts).astype(float) == table["other_model"].map(shifts).astype(float)
     false &= (table["verdict"] == BETTER) & (table["among"] == AMONG_MODELS)
     return float(false.groupby(table["condition"]).any().mean())
@@ -99,7 +99,7 @@ def equivalence_rate(difference: float, sets: int, seed: int, *, question_sd: fl
     """Share of sets called equivalent within 0.01, of a true `difference`: at 0.01 each is a mistake."""
     design = Design(question_sd=question_sd, cell_sd=0.02, segments=10, shift=difference)
     found = differences(design, sets, np.random.default_rng(seed))
-    table = paired_statistics(
+    table = compute_paired_statistics(
         found.sum(axis=1),
         np.full((design.questions, sets), float(design.segments)),
     ).assign(p_adjusted=1.0)
@@ -127,7 +127,7 @@ def responsive_cells(models: int, gain: float, seed: int) -> tuple[pd.DataFrame,
 def responsive_rate(gain: float, models: int, seed: int) -> float:
     """Share of models, each by itself, that are said to respond to context at 5 %."""
     cells, shown = responsive_cells(models, gain, seed)
-    return float(np.mean(responsiveness(cells, shown, SurveyBoardOptions(seed=seed))["p"] < SIGNIFICANCE))
+    return float(np.mean(compute_responsiveness(cells, shown, SurveyBoardOptions(seed=seed))["p"] < SIGNIFICANCE))
 
 
 def main() -> None:

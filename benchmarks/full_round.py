@@ -80,7 +80,7 @@ def dagster_pass(survey: Path, round_id: str) -> None:
     from resources.warehouse import Warehouse
 
     with dg.DagsterInstance.get() as instance:
-        house = Warehouse(Settings.from_environment().warehouse)
+        house = Warehouse(Settings.read_environment().warehouse)
         keys = [f"{round_id}/{segment}" for segment in house.values("survey_responses", "segment", round=round_id)]
         config = {
             "blueprints": {"context_levels": list(CONTEXTS)},

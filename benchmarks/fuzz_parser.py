@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from dtef_pipeline.survey.reading.distribution import Parsed
+from dtef_pipeline.survey.reading.distribution import ParsedResponse
 from dtef_pipeline.survey.reading.parsing import Reading, parse_response
 from dtef_pipeline.text.plain import LOOK_BACK
 from dtef_pipeline.text.structured import LOOK_BACK_IN_JSON
@@ -158,7 +158,7 @@ def cases(count: int, seed: int) -> Iterator[Case]:
     return (case_of(f"{seed}-{number}") for number in range(count))
 
 
-def read(case: Case) -> Parsed:
+def read(case: Case) -> ParsedResponse:
     """The case read, and the result found to be one."""
     n = number_of(case.options)
     parsed = parse_response(case.text, n, case.options, case.reading)

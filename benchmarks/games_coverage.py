@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dtef_pipeline.games.metrics import metrics_of
-from dtef_pipeline.games.persona_results import game_results
+from dtef_pipeline.games.metrics import merge_metrics
+from dtef_pipeline.games.persona_results import compute_game_results
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
 
 Numbers = npt.NDArray[np.float64]
@@ -97,7 +97,7 @@ def truth(world: GameWorld) -> dict[str, float]:
 def scores(world: GameWorld, rng: np.random.Generator) -> pa.Table:
     """EPISODE_SCORES of one set of players."""
     tables = []
-    metrics = metrics_of("chips", ())
+    metrics = merge_metrics("chips", ())
     for player in range(PLAYERS_OF_A_SET):
         episodes = drawn(world, world.seeds, rng)
         rows = episodes.rewards.size
@@ -134,7 +134,7 @@ def held(world: GameWorld, true: dict[str, float], rng: np.random.Generator) -> 
     with duckdb.connect() as connection:
         connection.register("episode_scores", scores(world, rng))
         connection.register("episode_turns", EPISODE_TURNS.empty_table())
-        rows = game_results(connection)["persona_results"].to_pylist()
+        rows = compute_game_results(connection)["persona_results"].to_pylist()
     own = [row for row in rows if row["opponent"] == "all" and row["low"] is not None]
     return {
         name: (

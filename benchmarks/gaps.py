@@ -20,7 +20,7 @@ import pandas as pd
 
 from benchmarks.coverage import GD4
 from benchmarks.type_one_error import BY_CHANCE, CEILING_DRAWS, JUDGED, OPTIONS, evidence_of
-from dtef_pipeline.survey.boards.segment_gaps import segment_gaps
+from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
 from tests.made.world_tables import connection, measured
 from tests.made.worlds import Design, Floats, Survey, World
 
@@ -40,7 +40,7 @@ def judged(world: World, survey: Survey) -> pd.DataFrame:
     """The rows of the models of one survey."""
     tables = connection(world, survey, CEILING_DRAWS)
     cells, noise = evidence_of(tables, set(JUDGED))
-    return segment_gaps(cells, OPTIONS, noise)
+    return compute_segment_gaps(cells, OPTIONS, noise)
 
 
 def true_deviations(world: World, survey: Survey) -> pd.DataFrame:

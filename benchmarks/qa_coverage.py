@@ -27,7 +27,7 @@ import pyarrow as pa
 from dtef_pipeline.boards.mean_columns import RIGHT_METRIC
 from dtef_pipeline.boards.paired_items import compare_boards
 from dtef_pipeline.qa.scoring import JUDGED_METRIC
-from dtef_pipeline.qa.suite_boards import BY_PART, suite_board
+from dtef_pipeline.qa.suite_boards import BY_PART, build_suite_board
 from dtef_pipeline.qa.tables import OF_ONE_BOARD
 
 Numbers = npt.NDArray[np.float64]
@@ -183,7 +183,7 @@ def one_set(
     else:
         levels = np.broadcast_to(world.level + STRENGTHS, (world.alone, len(STRENGTHS)))
         made = table(scores(levels, world.graded, rng), None, world.lacking, world.graded, rng)
-    board = suite_board(made)
+    board = build_suite_board(made)
     model = board["model"].str[1:].astype(int).to_numpy()
     place = (real.micro[:, None] < real.micro).sum(axis=1)[model] + 1.0
     found = {
@@ -198,7 +198,7 @@ def one_set(
         low, high = ("low", "high") if name == "pairs" else (f"{name}_low", f"{name}_high")
         widths.setdefault(name, []).extend((rows[high] - rows[low]).dropna() / 2)
     if world.subjects and not world.near_1:
-        parts = suite_board(made, BY_PART)
+        parts = build_suite_board(made, BY_PART)
         expected = within(of.levels, world.graded, rng, 1_000)
         keys = (parts["part"].str[1:].astype(int).to_numpy(), parts["model"].str[1:].astype(int).to_numpy())
         found["part"] = held(parts["score_low"], parts["score_high"], expected[keys])

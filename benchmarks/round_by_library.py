@@ -17,7 +17,7 @@ def library_pass(survey: Path, round_id: str) -> None:
     from resources.sources import Sources
     from resources.warehouse import Warehouse
 
-    house = Warehouse(Settings.from_environment().warehouse)
+    house = Warehouse(Settings.read_environment().warehouse)
     _library_ingest(house, Sources(house, read_survey), round_id)
     segments = house.values("survey_responses", "segment", round=round_id)
     for stage in (_library_blueprints, _library_predictions, _library_scores, _library_results, _library_drift):
@@ -28,13 +28,13 @@ def _library_ingest(house, sources, round_id):  # type: ignore[no-untyped-def]
     import pyarrow.compute as pc
 
     from dtef_pipeline.survey.observe import observe
-    from dtef_pipeline.survey.scoring.references import reference_scores
+    from dtef_pipeline.survey.scoring.references import compute_reference_scores
 
     source, survey = sources.read(round_id)
     observed = observe(survey, min_n=source.min_n)
     house.write("survey_quarantine", observed.quarantine, round=round_id)
     house.write("survey_findings", observed.findings, round=round_id)
-    tables = {"survey_responses": observed.responses, "reference_scores": reference_scores(observed.responses)}
+    tables = {"survey_responses": observed.responses, "reference_scores": compute_reference_scores(observed.responses)}
     for segment in sorted(pc.unique(observed.responses["segment"]).to_pylist()):
         for name, rows in tables.items():
             house.write(name, rows.filter(pc.field("segment") == segment), round=round_id, segment=segment)
@@ -51,7 +51,7 @@ def _library_blueprints(house, round_id, segments):  # type: ignore[no-untyped-d
 
 
 def _library_predictions(house, round_id, segments):  # type: ignore[no-untyped-def]
-    from assets.survey.predictor import AskedModels, Predictor, SegmentPredictions
+    from assets.survey.predictor import ModelSelection, Predictor, SegmentPredictions
     from dtef_pipeline.asking.models import load_models
     from dtef_pipeline.identity import partition_key
     from dtef_pipeline.survey.baselines import names
@@ -60,10 +60,10 @@ def _library_predictions(house, round_id, segments):  # type: ignore[no-untyped-
 
     models = load_models("{}", computed=names.BASELINES).resolve([f"baseline/{name}" for name in BASELINES])
     nothing = PREDICTIONS.empty_table()
-    predictor = Predictor(house, SurveySettings(conditions=[]), AskedModels(models), stored=lambda keys: nothing)
+    predictor = Predictor(house, SurveySettings(conditions=[]), ModelSelection(models), stored=lambda keys: nothing)
     for segment in segments:
         made = SegmentPredictions(predictor, partition_key(round_id, segment))
-        rows = made.written(made.rows(nothing, {}))["predictions"]
+        rows = made.merge_with_stored(made.rows(nothing, {}))["predictions"]
         house.write("predictions", rows, round=round_id, segment=segment, snapshot="base")
 
 
@@ -82,13 +82,13 @@ def _library_results(house, round_id, segments):  # type: ignore[no-untyped-def]
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from dtef_pipeline.survey.boards.segment_results import segment_results
+    from dtef_pipeline.survey.boards.segment_results import compute_segment_results
 
     scores, survey = (
         pa.concat_tables([house.read(table, round=round_id, segment=segment) for segment in segments])
         for table in ("scores", "survey_responses")
     )
-    results = segment_results(scores, survey)
+    results = compute_segment_results(scores, survey)
     for segment in segments:
         of_segment = results.filter(pc.field("segment") == segment)
         for snapshot in pc.unique(of_segment["snapshot"]).to_pylist():
@@ -97,13 +97,13 @@ def _library_results(house, round_id, segments):  # type: ignore[no-untyped-def]
 
 
 def _library_drift(house, round_id, segments):  # type: ignore[no-untyped-def]
-    from dtef_pipeline.drift.checks import columns_needed, drift_checks
+    from dtef_pipeline.drift.checks import drift_checks, list_needed_columns
     from dtef_pipeline.survey.drift_subject import SUBJECT
 
     for segment in segments:
         at = {"round": round_id, "segment": segment}
         house.write(
-            "drift_checks", drift_checks(house.read("scores", columns=columns_needed(SUBJECT.keys), **at), SUBJECT), **at
+            "drift_checks", drift_checks(house.read("scores", columns=list_needed_columns(SUBJECT.keys), **at), SUBJECT), **at
         )
 
 
@@ -113,17 +113,17 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
     import pyarrow as pa
 
     from dtef_pipeline.boards.cells import TARGETS
-    from dtef_pipeline.boards.held import hold
-    from dtef_pipeline.survey.boards.linked import question_batteries
+    from dtef_pipeline.boards.held import copy_into_memory
+    from dtef_pipeline.survey.boards.linked import build_question_batteries
     from dtef_pipeline.survey.boards.views import CODED, HELD
     from dtef_pipeline.survey.keys import KEYS
     from resources.settings import Settings
     from resources.warehouse import TABLES, Warehouse
 
-    house = Warehouse(Settings.from_environment().warehouse)
-    house.write("question_batteries", question_batteries(house.connect(only=["survey_responses"])))
+    house = Warehouse(Settings.read_environment().warehouse)
+    house.write("question_batteries", build_question_batteries(house.connect(only=["survey_responses"])))
     tables = house.connect(only=HELD)
-    hold(tables, HELD, CODED, KEYS)
+    copy_into_memory(tables, HELD, CODED, KEYS)
     with ThreadPoolExecutor(len(TARGETS)) as threads:
         of_targets = list(threads.map(lambda targets: _views(tables, targets), TARGETS))
     for table in of_targets[0]:
@@ -137,21 +137,21 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
 
 def _views(tables: Any, targets: str) -> dict[str, Any]:
     from dtef_pipeline.boards.boards import load_evidence
-    from dtef_pipeline.boards.held import held
+    from dtef_pipeline.boards.held import open_memory_copy
     from dtef_pipeline.survey.boards.published import PUBLISHED
     from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-    from dtef_pipeline.survey.boards.views import published_tables
+    from dtef_pipeline.survey.boards.views import build_published_tables
 
     options = SurveyBoardOptions(targets=targets)
-    with held(tables) as connection:
+    with open_memory_copy(tables) as connection:
         evidence = load_evidence(connection, options)
-        made = published_tables([one.table for one in PUBLISHED], connection, options, evidence)
+        made = build_published_tables([one.table for one in PUBLISHED], connection, options, evidence)
     return {table: frame.assign(targets=targets) for table, frame in made.items()}
 
 
 def _library_costs_drift_and_site(house: Any) -> None:
     from dtef_pipeline.boards.costs import costs
-    from dtef_pipeline.drift.models import model_drift
+    from dtef_pipeline.drift.models import compute_model_drift
     from dtef_pipeline.drift.settings import DriftSettings
     from dtef_pipeline.sites import make_site
     from dtef_pipeline.survey.drift_subject import SUBJECT
@@ -159,7 +159,7 @@ def _library_costs_drift_and_site(house: Any) -> None:
 
     with house.connect() as connection:
         house.write("costs", costs(connection, "survey", SURVEY_CALL_TABLES, lambda keys: house.read("costs")), family="survey")
-        found = model_drift(connection, SUBJECT, DriftSettings())
+        found = compute_model_drift(connection, SUBJECT, DriftSettings())
     house.write("drift_series", found.series, family="survey")
     with house.connect() as connection:
         for path, text in make_site(connection):

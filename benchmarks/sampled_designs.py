@@ -20,15 +20,15 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.boards.cells import load_cells
-from dtef_pipeline.boards.comparisons import comparisons
+from dtef_pipeline.boards.comparisons import compare_all_pairs
 from dtef_pipeline.boards.families import BETTER
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.boards.linked import question_clusters
+from dtef_pipeline.survey.boards.linked import load_question_clusters
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.observe import observe
-from dtef_pipeline.survey.question_draw import segment_order
-from dtef_pipeline.survey.scoring.expected_error import Components, expected_error, variance_components
-from dtef_pipeline.survey.scoring.references import reference_scores
+from dtef_pipeline.survey.question_draw import draw_segment_order
+from dtef_pipeline.survey.scoring.expected_error import Components, compute_expected_error, estimate_variance_components
+from dtef_pipeline.survey.scoring.references import compute_reference_scores
 from dtef_pipeline.survey.tables import SCORES
 
 MODELS = {"a": 0.80, "b": 0.76, "c": 0.76, "d": 0.71, "e": 0.65}
@@ -42,13 +42,13 @@ def read_round(folder: Path) -> pd.DataFrame:
     responses = observe(read_survey(folder)).responses
     with duckdb.connect() as connection:
         connection.register("survey_responses", responses)
-        connection.register("reference_scores", reference_scores(responses, draws=2))
+        connection.register("reference_scores", compute_reference_scores(responses, draws=2))
         pairs = connection.execute(
             f"SELECT {', '.join(_NAMES)}, question_text, options, question_order, battery, draw_order, circular, "
             "r.others.js - r.uniform.js AS score "
             "FROM survey_responses JOIN reference_scores r USING (round, segment, question_id) WHERE NOT circular AND NOT non_answer"
         ).df()
-        clusters = question_clusters(connection)
+        clusters = load_question_clusters(connection)
     return pairs.merge(clusters, on=["round", "question_id"]).assign(question=pairs["question_id"], put_off=False)
 
 
@@ -84,7 +84,7 @@ def made_scores(pairs: pd.DataFrame, components: Components, rng: np.random.Gene
 
 def world(pairs: pd.DataFrame, components: Components, seed: int) -> Iterator[Mapping[str, object]]:
     """A row per design: verdicts that are those of the whole round, the error of the first two models' difference, and what was expected."""
-    drawn = pairs.assign(segment_order=segment_order(pairs["round"].iloc[0], pairs, seed))
+    drawn = pairs.assign(segment_order=draw_segment_order(pairs["round"].iloc[0], pairs, seed))
     whole: dict[tuple[str, str], str] = {}
     with duckdb.connect() as connection:
         connection.register("survey_responses", drawn)
@@ -101,13 +101,13 @@ def world(pairs: pd.DataFrame, components: Components, seed: int) -> Iterator[Ma
                 "calls": len(one),
                 "same": np.mean([found[pair] == whole[pair] for pair in PAIRS]),
                 "error": means["a"] - means["b"] - (MODELS["a"] - MODELS["b"]),
-                "expected": expected_error(components, one),
+                "expected": compute_expected_error(components, one),
             }
 
 
 def verdicts(cells: pd.DataFrame, options: SurveyBoardOptions) -> dict[tuple[str, str], str]:
     """The better model of every two; empty where they are not told apart."""
-    rows = comparisons(cells, options, parsed=False).to_dict("records")
+    rows = compare_all_pairs(cells, options, parsed=False).to_dict("records")
     named = {tuple(sorted((row["model"], row["other_model"]))): row for row in rows}
     return {pair: named[pair]["model"] if named[pair]["verdict"] == BETTER else "" for pair in PAIRS}
 
@@ -118,7 +118,7 @@ def main() -> None:
     parser.add_argument("worlds", nargs="?", type=int, default=40)
     asked = parser.parse_args()
     pairs = read_round(asked.folder)
-    components = variance_components(pairs)
+    components = estimate_variance_components(pairs)
     print("standard deviations:", *(f"{name} {value**0.5:.3f}" for name, value in components._asdict().items()))
     rows = pd.DataFrame([row for seed in range(asked.worlds) for row in world(pairs, components, seed)])
     print(

@@ -24,10 +24,10 @@ from benchmarks.coverage import GD3, GD4, MANY, resumed
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.experiments import compared
+from dtef_pipeline.survey.boards.experiments import compare_conditions
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.boards.segment_results import segment_results
-from dtef_pipeline.survey.experiments import Asked
+from dtef_pipeline.survey.boards.segment_results import compute_segment_results
+from dtef_pipeline.survey.experiments import ConditionModel
 from dtef_pipeline.survey.observe import MIN_N
 from dtef_pipeline.survey.scoring.metrics import js
 from tests.made.world_tables import LEVEL, Way, connection, marginals, scores, survey_responses
@@ -51,7 +51,7 @@ CONDITIONS = {
 }
 """The drawn models that stand for one model in four conditions."""
 _SPEC = ModelSpec(name="m", model="m")
-_ASKED = tuple(Asked("m", name, options, _SPEC) for name, options in CONDITIONS.items())
+_ASKED = tuple(ConditionModel("m", name, options, _SPEC) for name, options in CONDITIONS.items())
 _WORLD, _TRUTH, _SURVEYS = 1, 2_000_000, 600
 _NO_CEILINGS, _OF_30 = 0, 30
 Found = dict[str, list[float]]
@@ -109,7 +109,7 @@ def shown(design: Design, at: int) -> Found:
 
 
 def of_segments(world: World, survey: Survey) -> Found:
-    rows = segment_results(scores(world, survey), survey_responses(world, survey)).to_pandas()
+    rows = compute_segment_results(scores(world, survey), survey_responses(world, survey)).to_pandas()
     rows = rows[(rows["targets"] == "clean") & rows["model"].isin(MODELS)]
     ends = rows[["score", "score_low", "score_high"]].to_numpy(dtype=np.float64).tolist()
     return dict(zip(rows["segment"] + " " + rows["model"], ends, strict=True))
@@ -120,7 +120,7 @@ def of_experiments(world: World, survey: Survey) -> Found:
     tables = connection(world, survey, _NO_CEILINGS, ways)
     found = {}
     for suffix, segments in (("", ()), (f" on {_OF_30} people", (_country_of_30(world),))):
-        rows = compared(tables, _ASKED, SurveyBoardOptions(snapshot="base"), segments=segments).set_index("condition")
+        rows = compare_conditions(tables, _ASKED, SurveyBoardOptions(snapshot="base"), segments=segments).set_index("condition")
         for name in tuple(CONDITIONS)[1:]:
             found[f"effect of {name}{suffix}"] = [float(rows.loc[name, column]) for column in ("difference", "low", "high")]
     return found

@@ -33,17 +33,17 @@ import pandas as pd
 from benchmarks.coverage import GD3, GD4, GD5, GD6, GD7, MANY
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.boards.boards import load_evidence
-from dtef_pipeline.boards.comparisons import comparisons
+from dtef_pipeline.boards.comparisons import compare_all_pairs
 from dtef_pipeline.boards.families import BETTER, OF_REFERENCE, WORSE
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.consistency import consistency_components
-from dtef_pipeline.survey.boards.experiments import compared
-from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
+from dtef_pipeline.survey.boards.consistency import estimate_consistency
+from dtef_pipeline.survey.boards.experiments import compare_conditions
+from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.boards.segment_gaps import segment_gaps
-from dtef_pipeline.survey.experiments import Asked
+from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
+from dtef_pipeline.survey.experiments import ConditionModel
 from tests.made.world_tables import LEVEL, Way, connection, scores
 from tests.made.worlds import GOOD, TYPICAL, Design, Errors, Survey, World
 
@@ -146,22 +146,22 @@ def evidence_of(tables: duckdb.DuckDBPyConnection, chosen: set[str]) -> tuple[pd
     evidence = load_evidence(tables, OPTIONS)
     assert evidence.noise is not None
     kept = np.flatnonzero(evidence.cells["model"].isin(chosen))
-    return evidence.cells.iloc[kept].reset_index(drop=True), evidence.noise.of(kept).score
+    return evidence.cells.iloc[kept].reset_index(drop=True), evidence.noise.select_cells(kept).score
 
 
 def _compared(tables: duckdb.DuckDBPyConnection, chosen: set[str]) -> pd.DataFrame:
     cells, noise = evidence_of(tables, chosen)
-    return comparisons(cells, OPTIONS, noise)
+    return compare_all_pairs(cells, OPTIONS, noise)
 
 
 def _reactions(tables: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     cells, noise = evidence_of(tables, _named(FIRST))
-    return responsiveness(cells, context_shown(tables), OPTIONS, noise)
+    return compute_responsiveness(cells, load_context_shown(tables), OPTIONS, noise)
 
 
 def _conditions(tables: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    asked = [Asked(name, str(place), way, _SPECS[name]) for name in FIRST for place, way in enumerate(_WAYS)]
-    return compared(tables, asked, OPTIONS)
+    asked = [ConditionModel(name, str(place), way, _SPECS[name]) for name in FIRST for place, way in enumerate(_WAYS)]
+    return compare_conditions(tables, asked, OPTIONS)
 
 
 def against_the_marginal(batteries: tuple[int, ...], seed: int) -> Found:
@@ -206,7 +206,7 @@ def of_several_rounds(batteries: tuple[int, ...], seed: int) -> Found:
 def _segments(tables: duckdb.DuckDBPyConnection, models: Iterable[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`segment_gaps` and the components of consistency."""
     cells, noise = evidence_of(tables, {*models, LEAVE_ONE_OUT})
-    return segment_gaps(cells, OPTIONS, noise), consistency_components(cells, OPTIONS, noise)
+    return compute_segment_gaps(cells, OPTIONS, noise), estimate_consistency(cells, OPTIONS, noise)
 
 
 def _by_kind(kinds: Mapping[str, str], between: pd.DataFrame, spread: pd.DataFrame) -> Found:

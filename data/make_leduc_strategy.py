@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dtef_pipeline.games.exact.exact_play import ExactGame, Reals, exact_game
+from dtef_pipeline.games.exact.exact_play import ExactGame, Reals, build_exact_game
 from dtef_pipeline.games.leduc import Leduc
 from dtef_pipeline.games.manifest import read_manifest
 
@@ -82,7 +82,7 @@ def table(game: ExactGame, seats: tuple[RegretMatching, RegretMatching]) -> dict
 
 def main(passes: int = 1000) -> None:
     leduc = Leduc(read_manifest(ROOT / "data" / "scenarios" / "poker" / "leduc.yaml"), suits=False)
-    game = exact_game(leduc)
+    game = build_exact_game(leduc)
     found = table(game, solved(game, passes))
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(shares)}" for name, shares in found.items())
     TABLE.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")

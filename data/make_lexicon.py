@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dtef_pipeline.qa.metric import normalise
-from dtef_pipeline.qa.socioscope.words import numbers_in_digits
+from dtef_pipeline.qa.socioscope.words import convert_numbers_to_digits
 
 FOLDER = Path(__file__).resolve().parent.parent / "dtef_pipeline" / "qa" / "lexicon"
 PARTS_OF_SPEECH = ("noun", "verb", "adj")
@@ -64,7 +64,7 @@ def is_kept(word: str) -> bool:
     """Whether a normalised word may stand for another: no numeral, no single character, no word of grammar."""
     if len(word) < 2 or word in _LEFT_OUT:
         return False
-    return not all(is_number for _, is_number in numbers_in_digits(word.split()))
+    return not all(is_number for _, is_number in convert_numbers_to_digits(word.split()))
 
 
 def lines(wordnet: Path) -> list[str]:

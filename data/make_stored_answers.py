@@ -21,11 +21,11 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.qa.answering import qa_requests
+from dtef_pipeline.qa.answering import build_qa_requests
 from dtef_pipeline.qa.item_files.added_files import read_added
-from dtef_pipeline.qa.prompt_rows import AskedHow, cited_prompts, plain_prompts
+from dtef_pipeline.qa.prompt_rows import AskSettings, build_cited_prompts, build_plain_prompts
 from dtef_pipeline.qa.suites import load_suites
-from dtef_pipeline.qa.transcripts.retriever import retriever_of
+from dtef_pipeline.qa.transcripts.retriever import make_retriever
 from resources.gateway.gateway import Gateway
 from resources.responses.files import export_responses, import_responses
 from resources.responses.store import ResponseStore
@@ -61,14 +61,14 @@ def replayed_requests(sample: Sample) -> list[Request]:
     folder = HERE / "questions"
     spec = load_suites(folder / "suites.yaml").route(sample.suite)
     added = read_added(spec, folder / sample.path, folder / sample.corpus if sample.corpus else None, strict=True)
-    items, how = added.loaded.items, AskedHow()
+    items, how = added.loaded.items, AskSettings()
     if added.documents is None:
-        tables = plain_prompts(items, added.loaded.examples, how)
+        tables = build_plain_prompts(items, added.loaded.examples, how)
     else:
-        tables = cited_prompts(items, added.documents, how, retriever_of(how.retriever, added.documents, None))
+        tables = build_cited_prompts(items, added.documents, how, make_retriever(how.retriever, added.documents, None))
     replayed = pc.invert(pc.is_in(tables.qa_prompts["part"], pa.array(sample.answered_live, pa.string())))
     (model,) = load_models(HERE / "models.yaml", computed=COMPUTED_MODELS).resolve([ANSWERED_BY])
-    return qa_requests(tables.qa_prompts.filter(replayed), model, 1, SNAPSHOT)
+    return build_qa_requests(tables.qa_prompts.filter(replayed), model, 1, SNAPSHOT)
 
 
 def main(path: Path) -> None:

@@ -23,10 +23,10 @@ from dtef_pipeline.asking.request import Response
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.classes import FIVE_CLASSES
 from dtef_pipeline.judging.judges import USUAL_APPROACHES
-from dtef_pipeline.rubric.blueprint.blueprint_rows import BlueprintTables, blueprint_tables
-from dtef_pipeline.rubric.blueprint.reading import blueprint_id, read_blueprint
-from dtef_pipeline.rubric.conversations import Candidates, Conversation, response_rows, scripts
-from dtef_pipeline.rubric.judge_requests import Judging, chosen_judges, judgings
+from dtef_pipeline.rubric.blueprint.blueprint_rows import BlueprintTables, build_blueprint_tables
+from dtef_pipeline.rubric.blueprint.reading import make_blueprint_id, read_blueprint
+from dtef_pipeline.rubric.conversations import Candidates, Conversation, build_response_rows, iterate_scripts
+from dtef_pipeline.rubric.judge_requests import JudgingEpisode, choose_judges, iterate_judgings
 from resources.responses.files import export_responses
 from resources.responses.store import ResponseStore
 
@@ -44,7 +44,7 @@ def stored_responses() -> list[Response]:
     models = load_models(HERE / "models.yaml", computed=COMPUTED_MODELS)
     found: dict[str, Response] = {}
     for path in sorted((HERE / "blueprints").glob("*.yml")):
-        identifier = blueprint_id(path.name)
+        identifier = make_blueprint_id(path.name)
         for response in _of_blueprint(path, texts["responses"][identifier], texts["verdicts"].get(identifier, {}), models):
             found[response.request_key] = response
     return list(found.values())
@@ -56,29 +56,29 @@ def _of_blueprint(path: Path, responses: Mapping[str, Any], verdicts: Mapping[st
     candidates = Candidates(models, named["models"])
     conversations = [
         Conversation(script, spec, 0, "base")
-        for script, temperatures in scripts(tables.rubric_prompts)
+        for script, temperatures in iterate_scripts(tables.rubric_prompts)
         for spec in candidates.at(temperatures)
     ]
     said = [_played(one, _turns(responses[one.script.prompt][_short(one.model.name)])) for one in conversations]
-    rows = response_rows(named["blueprint"], conversations, said)
-    judges = chosen_judges(named["judges"], (), models) if verdicts else ()
-    judged = judgings(rows, tables.rubric_criteria, tables.rubric_prompts, judges, 1)
+    rows = build_response_rows(named["blueprint"], conversations, said)
+    judges = choose_judges(named["judges"], (), models) if verdicts else ()
+    judged = iterate_judgings(rows, tables.rubric_criteria, tables.rubric_prompts, judges, 1)
     for played in [*said, *(_played(one, _replies(one, verdicts)) for one in judged)]:
         yield from played.responses
 
 
 def _tables(path: Path) -> BlueprintTables:
-    read = read_blueprint(path, blueprint_id(path.name))
+    read = read_blueprint(path, make_blueprint_id(path.name))
     if read.blueprint is None:
         raise ValueError(f"{path}: {read.findings}")
-    return blueprint_tables(read, read.blueprint, path.name)
+    return build_blueprint_tables(read, read.blueprint, path.name)
 
 
 def _turns(written: str | Sequence[str]) -> Sequence[str]:
     return [written] if isinstance(written, str) else written
 
 
-def _replies(one: Judging, verdicts: Mapping[str, Any]) -> list[str]:
+def _replies(one: JudgingEpisode, verdicts: Mapping[str, Any]) -> list[str]:
     """What the judge says of a criterion, and what it says when it is asked once more."""
     of_model = verdicts[one.response["prompt"]][one.criterion["text"]][_short(one.response["model"])]
     verdict = of_model[USUAL_APPROACHES.index(one.judge.approach)]

@@ -112,6 +112,6 @@ def paired_players(lines: list[str]) -> list[PlayersPair]:
 
 if __name__ == "__main__":
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent / "stored_votes.jsonl"
-    with VoteStore(Settings.from_environment().responses_url) as votes:
+    with VoteStore(Settings.read_environment().responses_url) as votes:
         made = list(paired_lines(votes))
     out.write_text("".join(f"{line}\n" for line in [*made, *invented_votes(paired_players(made))]), encoding="utf-8")

@@ -34,8 +34,8 @@ OPENAPI = Path(__file__).with_name("openapi.json")
 def openapi() -> dict[str, Any]:
     """The OpenAPI document of the application."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings.from_environment({"DTEF_RESPONSES": f"{folder}/responses.sqlite"})
-        services = Services.opened(settings, Tokens(None))
+        settings = Settings.read_environment({"DTEF_RESPONSES": f"{folder}/responses.sqlite"})
+        services = Services.open_services(settings, Tokens(None))
         document: dict[str, Any] = make_app(services).openapi()
         services.close()
     return document

@@ -56,13 +56,13 @@ class Part(DescribedMembers):
 
     @model_validator(mode="before")
     @classmethod
-    def _given(cls, values: Any) -> Any:
+    def _drop_nulls(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        return {key: value for key, value in values.items() if value is not None or cls._takes_null(key)}
+        return {key: value for key, value in values.items() if value is not None or cls._is_nullable(key)}
 
     @classmethod
-    def _takes_null(cls, key: Any) -> bool:
+    def _is_nullable(cls, key: Any) -> bool:
         known = cls.model_fields.get(str(key))
         return known is None or known.is_required() or type(None) in get_args(known.annotation)
 
@@ -80,7 +80,7 @@ class Document:
     values: dict[Any, Any]
     members: Mapping[str, str] = field(default_factory=dict)
 
-    def checked(self, model: type[_Model], values: Any = None, place: Place = (), *, context: Any = None) -> _Model:
+    def validate_as(self, model: type[_Model], values: Any = None, place: Place = (), *, context: Any = None) -> _Model:
         """The document as a model, or `values` that stand at `place` in it. `context`: what the model's own checks need besides.
 
         Raises ConfigError for all that is wrong.
@@ -88,7 +88,7 @@ class Document:
         try:
             return model.model_validate(self.values if values is None else values, context=context)
         except ValidationError as error:
-            found = [self._located((*place, *reason.place), reason.message) for reason in reasons(error, model)]
+            found = [self._format_place((*place, *reason.place), reason.message) for reason in reasons(error, model)]
             raise ConfigError("; ".join(found)) from error
 
     def mapping(self, place: Place, known: Iterable[str] | None = None) -> dict[Any, Any]:
@@ -99,32 +99,32 @@ class Document:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise self.error(place, f"got {echoed(value)}; allowed: a mapping")
+            raise self.error(place, f"got {format_value(value)}; allowed: a mapping")
         if known is not None and (unknown := [str(key) for key in value if key not in (known := list(known))]):
             # The keys alone: a value may be an API key in the wrong place.
-            raise ConfigError("; ".join(self._located((*place, key), _unknown(known)) for key in unknown))
+            raise ConfigError("; ".join(self._format_place((*place, key), _unknown(known)) for key in unknown))
         return value
 
     def section(self, name: str, model: type[_Model]) -> _Model | None:
         """The mapping under a top-level key as a model; None where the key is absent or empty. Raises ConfigError as `checked`."""
-        return None if self.values.get(name) is None else self.checked(model, self.mapping((name,)), (name,))
+        return None if self.values.get(name) is None else self.validate_as(model, self.mapping((name,)), (name,))
 
     def error(self, place: Place, message: str) -> ConfigError:
         """What is wrong at a place, with its file, line and name."""
-        return ConfigError(self._located(place, message))
+        return ConfigError(self._format_place(place, message))
 
-    def _located(self, place: Place, message: str) -> str:
-        line = _line(yaml.compose(self.text, Loader=yaml.SafeLoader), place)
+    def _format_place(self, place: Place, message: str) -> str:
+        line = _find_line(yaml.compose(self.text, Loader=yaml.SafeLoader), place)
         return ": ".join(part for part in (f"{self.where}:{line}", self._named(place), message) if part)
 
     def _named(self, place: Place) -> str:
         if len(place) < 2 or (called := self.members.get(str(place[0]))) is None:
-            return spelled(place)
+            return format_path(place)
         name = place[1]
         if isinstance(name, int):
             member = self.values[place[0]][name]
             name = member.get("name", name + 1) if isinstance(member, dict) else name + 1
-        return ": ".join(part for part in (f"{called} {name!r}", spelled(place[2:])) if part)
+        return ": ".join(part for part in (f"{called} {name!r}", format_path(place[2:])) if part)
 
 
 class Reason(NamedTuple):
@@ -136,32 +136,38 @@ class Reason(NamedTuple):
 
 def reasons(error: ValidationError, model: type[BaseModel]) -> Iterator[Reason]:
     """All that pydantic found wrong with values for `model`: what arrived and what is allowed, or which keys are known."""
-    yield from told_faults(error.errors(include_url=False, include_context=False), model)
+    yield from convert_pydantic_errors(error.errors(include_url=False, include_context=False), model)
 
 
-def told_faults(faults: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> Iterator[Reason]:
+def convert_pydantic_errors(faults: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> Iterator[Reason]:
     """The same of pydantic's own list of faults."""
     for fault in faults:
         place, kind, message = tuple(one for one in fault["loc"] if one != _OF_KEY), fault["type"], fault["msg"]
         if kind == "extra_forbidden":
-            yield Reason(place, _unknown(_owner(model, place).model_fields))
+            yield Reason(place, _unknown(_find_owner(model, place).model_fields))
         elif kind == "missing":
             yield Reason(place, "is missing")
         elif kind == "value_error":  # a check of ours, which says what arrived
             yield Reason(place, message.removeprefix("Value error, "))
         else:
-            allowed = _listed(model, place) if kind == "list_type" else _bounds(model, place, kind) or _allowed(kind, message)
-            yield Reason(place, f"got {echoed(fault['input'])}; allowed: {allowed}")
+            allowed = (
+                _describe_list(model, place)
+                if kind == "list_type"
+                else _describe_bounds(model, place, kind) or _describe_allowed(kind, message)
+            )
+            yield Reason(place, f"got {format_value(fault['input'])}; allowed: {allowed}")
 
 
-def in_one_line(error: ValidationError, model: type[BaseModel]) -> str:
+def format_in_one_line(error: ValidationError, model: type[BaseModel]) -> str:
     """The reasons in one line, of many the first 20, for values that stand in no document."""
-    told = [f"{spelled(one.place)}: {one.message}".removeprefix(": ") for one in islice(reasons(error, model), _MOST_IN_LINE)]
-    further = error.error_count() - len(told)
-    return "; ".join([*told, f"and {further:,} more"] if further else told)
+    fault_texts = [
+        f"{format_path(one.place)}: {one.message}".removeprefix(": ") for one in islice(reasons(error, model), _MOST_IN_LINE)
+    ]
+    further = error.error_count() - len(fault_texts)
+    return "; ".join([*fault_texts, f"and {further:,} more"] if further else fault_texts)
 
 
-def spelled(place: Place) -> str:
+def format_path(place: Place) -> str:
     """`drift.severity.watch`"""
     return ".".join(str(part) for part in place)
 
@@ -170,48 +176,51 @@ def _unknown(known: Iterable[str]) -> str:
     return f"unknown key; known: {', '.join(known)}"
 
 
-def echoed(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value that arrived, as an error says it."""
     # As JSON and YAML spell them: null, true, false.
     text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}..."
 
 
-def _bounds(model: type[BaseModel], place: Place, kind: str) -> str:
+def _describe_bounds(model: type[BaseModel], place: Place, kind: str) -> str:
     """`1 or more`, `more than 0 and less than 1`: both bounds of the number at a place, `a whole number, 1 or more` where it was no number at
     all; empty where a fault is of another kind, or there are none.
     """
-    field = _owner(model, place).model_fields.get(str(place[-1])) if place else None
+    field = _find_owner(model, place).model_fields.get(str(place[-1])) if place else None
     what = _IN_OUR_WORDS.get(kind, "") if kind.startswith(("int_", "float_")) else None
     if field is None or (what is None and not kind.startswith(("greater_than", "less_than"))):
         return ""
-    said = _bounds_in_words(field)
+    said = _format_bounds(field)
     return f"{what}, {said}" if what and said else said
 
 
-def _bounds_in_words(field: FieldInfo) -> str:
+def _format_bounds(field: FieldInfo) -> str:
     found = {
-        name: getattr(one, name) for one in _limits(field.annotation, field.metadata) for name in _LIMITS if hasattr(one, name)
+        name: getattr(one, name)
+        for one in _iterate_limits(field.annotation, field.metadata)
+        for name in _LIMITS
+        if hasattr(one, name)
     }
     if "ge" in found and "le" in found:
-        return f"{_number(found['ge'])} to {_number(found['le'])}"
-    return " and ".join(_LIMITS[name].format(_number(found[name])) for name in _LIMITS if name in found)
+        return f"{_format_number(found['ge'])} to {_format_number(found['le'])}"
+    return " and ".join(_LIMITS[name].format(_format_number(found[name])) for name in _LIMITS if name in found)
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     """As people write it: 0.5, 20, 1,000,000."""
     return f"{value:,.12g}"
 
 
-def _limits(annotation: Any, metadata: Iterable[Any]) -> Iterator[Any]:
+def _iterate_limits(annotation: Any, metadata: Iterable[Any]) -> Iterator[Any]:
     """What a field says of its values, wherever in its annotation: the bound of `Annotated[int, Field(ge=1)] | None`."""
     for one in metadata:
         yield from one.metadata if isinstance(one, FieldInfo) else (one,)
     for argument in get_args(annotation):
-        yield from _limits(argument, getattr(argument, "__metadata__", ()))
+        yield from _iterate_limits(argument, getattr(argument, "__metadata__", ()))
 
 
-def _allowed(kind: str, message: str) -> str:
+def _describe_allowed(kind: str, message: str) -> str:
     """What is allowed, in our words where pydantic's are those of a programmer."""
     if kind in _IN_OUR_WORDS:
         return _IN_OUR_WORDS[kind]
@@ -225,40 +234,40 @@ def _allowed(kind: str, message: str) -> str:
     return re.sub(r"( after validation)?,.*", "", allowed)
 
 
-def _listed(model: type[BaseModel], place: Place) -> str:
+def _describe_list(model: type[BaseModel], place: Place) -> str:
     """`a list of texts`: what the list at a place may hold."""
-    field = _owner(model, place).model_fields.get(str(place[-1])) if place else None
-    kind = next(_kinds_in_lists(field.annotation), None) if field else None
+    field = _find_owner(model, place).model_fields.get(str(place[-1])) if place else None
+    kind = next(_iterate_list_types(field.annotation), None) if field else None
     if get_origin(kind) is Literal:
         return f"a list of any of {', '.join(map(str, get_args(kind)))}"
-    parts = list(_models_in(kind))
+    parts = list(_iterate_models(kind))
     return (
         f"a list of mappings with {', '.join(parts[0].model_fields)}" if parts else f"a list of {_SEVERAL.get(kind, 'values')}"
     )
 
 
-def _kinds_in_lists(annotation: Any) -> Iterator[Any]:
+def _iterate_list_types(annotation: Any) -> Iterator[Any]:
     """What `list[...]` holds, wherever in an annotation it stands: `str` of `list[str] | None`."""
     for argument in get_args(annotation):
         if get_origin(annotation) is list:
             yield get_args(argument)[0] if get_origin(argument) is Annotated else argument
         else:
-            yield from _kinds_in_lists(argument)
+            yield from _iterate_list_types(argument)
 
 
-def _owner(model: type[BaseModel], place: Place) -> type[BaseModel]:
+def _find_owner(model: type[BaseModel], place: Place) -> type[BaseModel]:
     """The part of the model that has the field at a place."""
     for name in place[:-1]:
         known = model.model_fields.get(str(name))
-        model = next(_models_in(known.annotation), model) if known else model
+        model = next(_iterate_models(known.annotation), model) if known else model
     return model
 
 
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def _iterate_models(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):
-        yield from _models_in(argument)
+        yield from _iterate_models(argument)
 
 
 def read_document(
@@ -285,22 +294,24 @@ def read_document(
         line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
         raise ConfigError(f"{where}:{line}: not a readable {kind}: not UTF-8 (byte 0x{byte:02x})") from error
     try:
-        values = copy.deepcopy(_parsed(text))
+        values = copy.deepcopy(_parse_yaml(text))
     except yaml.YAMLError as error:
-        line, problem = yaml_problem(error, text)
+        line, problem = describe_yaml_problem(error, text)
         raise ConfigError(f"{where}:{line}: not a readable {kind}: {problem}") from error
     if not isinstance(values, dict | None):
-        raise ConfigError(f"{where}:1: not a readable {kind}: got {echoed(values)}; allowed: a mapping with {', '.join(known)}")
+        raise ConfigError(
+            f"{where}:1: not a readable {kind}: got {format_value(values)}; allowed: a mapping with {', '.join(known)}"
+        )
     return Document(where, text, values or {}, members or {})
 
 
 @functools.lru_cache(maxsize=64)
-def _parsed(text: str) -> Any:
+def _parse_yaml(text: str) -> Any:
     """One run asks for the same model file, panel or manifest many times, and to parse it takes longer than all else of a small stage."""
     return yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
 
 
-def yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
+def describe_yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     """The 1-based line and what is wrong with it, without what YAML's own message says of both."""
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
@@ -312,7 +323,7 @@ def yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     return 1, str(error)
 
 
-def _line(node: Any, place: Place) -> int:
+def _find_line(node: Any, place: Place) -> int:
     """The 1-based line of a field, or of the last part of its place that the document has."""
     line = int(node.start_mark.line) if node else 0
     for part in place:
@@ -337,7 +348,7 @@ class UniqueKeys(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):
-                raise yaml.constructor.ConstructorError(None, None, f"{echoed(key)} is no key", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"{format_value(key)} is no key", key_node.start_mark)
             if key in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
             if key_node.tag != "tag:yaml.org,2002:merge":
@@ -356,12 +367,12 @@ class UniqueKeys(yaml.SafeLoader):
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 
 
-def existing(path: Path) -> Path:
+def find_existing_parent(path: Path) -> Path:
     """The path, or the nearest folder or file above it that is there."""
     return next(place for place in (path, *path.parents) if place.exists())
 
 
-def why_no_folder(folder: Path, error: OSError) -> str:
+def explain_missing_folder(folder: Path, error: OSError) -> str:
     """Why a folder cannot be made: the file that is in its way, which the system does not name, or else what the system says."""
-    there = existing(folder)
+    there = find_existing_parent(folder)
     return str(error.strerror) if there.is_dir() else f"{there} is a file, where a folder is needed"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.drift.verdict_tables import DRIFT_SCHEMAS
-from dtef_pipeline.family.plugins import plugin_families
+from dtef_pipeline.family.plugins import load_plugin_families
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.family.run_settings import Door, settings_at
+from dtef_pipeline.family.run_settings import Door, list_settings_at
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
 from dtef_pipeline.games.tables import GAMES_CALL_TABLES, GAMES_TABLES, LEAGUE_SPACE
@@ -74,7 +74,7 @@ _FAMILIES_HERE = (
         paired=GAMES_PAIRED,
     ),
 )
-PLUGIN_FAMILIES = plugin_families({one.name for one in _FAMILIES_HERE})
+PLUGIN_FAMILIES = load_plugin_families({one.name for one in _FAMILIES_HERE})
 """Those of other packages, by the entry-point group `dtef.families`."""
 FAMILIES = (*_FAMILIES_HERE, *PLUGIN_FAMILIES)
 FAMILY_BY_NAME: Mapping[str, Family] = {family.name: family for family in FAMILIES}
@@ -92,7 +92,7 @@ TABLES: Mapping[str, TableSpec] = {
 COMPUTED_MODELS: Mapping[str, int | None] = {name: seed for family in FAMILIES for name, seed in family.computed.items()}
 """The computed models of all families."""
 PANEL_KEYS = (
-    *settings_at(SurveySettings, Door.PANEL),
+    *list_settings_at(SurveySettings, Door.PANEL),
     "drift",
     "rubric",
     "qa",

@@ -17,10 +17,10 @@ canonical_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sor
 
 def digest(*parts: object) -> str:
     """32 hexadecimal digits of the SHA-256 of the parts as canonical JSON: no two lists of parts share a text."""
-    return _hashed(canonical_json(parts))
+    return _hash_text(canonical_json(parts))
 
 
-def _hashed(text: str) -> str:
+def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -38,7 +38,7 @@ def prompt_id(
     return digest(system, user, item, options, *limits)
 
 
-def messages_id(
+def compute_messages_id(
     messages: Iterable[tuple[str, str]], *, response_schema: str | None = None, answer_tokens: int | None = None
 ) -> str:
     """The prompt id of a conversation, whose messages are given as (role, text): hash of everything the model sees, and of nothing else.
@@ -49,7 +49,7 @@ def messages_id(
     return digest("messages", [list(message) for message in messages], *limits)
 
 
-def blueprint_hash(prompt_ids: Iterable[str]) -> str:
+def compute_blueprint_hash(prompt_ids: Iterable[str]) -> str:
     """Hash of the sorted prompt ids of one partition."""
     return digest(*sorted(prompt_ids))
 
@@ -66,7 +66,7 @@ def request_keys(prompt_ids: Iterable[str], model_variant: str, draw: int, snaps
     return [sha256(f"[{text(prompt)},{rest}".encode()).hexdigest()[:32] for prompt in prompt_ids]
 
 
-def normalized(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Text for comparing wordings: composed, casefolded, white space collapsed."""
     return re.sub(r"\s+", " ", unicodedata.normalize("NFKC", text)).strip().casefold()
 
@@ -96,7 +96,7 @@ class _HasVersions(Protocol):
 _Versions = TypeVar("_Versions", bound=_HasVersions)
 
 
-def versions_in_play(versions: Iterable[_Versions], first_status: str) -> dict[str, _Versions]:
+def select_versions_in_play(versions: Iterable[_Versions], first_status: str) -> dict[str, _Versions]:
     """By id, in the order of ids, the latest version that has left its first status; where none has, the latest.
 
     So what is in use stays in use while its next version is tried out, and what was retired last is played no more.

@@ -99,7 +99,7 @@ class Keys:
         return (self.space[0], self.item)
 
     @property
-    def tested(self) -> tuple[str, ...]:
+    def tested_columns(self) -> tuple[str, ...]:
         """What two snapshots must have in common to be compared: what was asked, and what the response is scored against and by."""
         return (*self.pair, "prompt_id", "truth_id", "metric")
 

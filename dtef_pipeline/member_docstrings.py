@@ -25,10 +25,10 @@ class DescribedMembers(BaseModel):
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         made = handler(core_schema)
         members = handler.resolve_ref_schema(made).get("properties", {})
-        for name, told in member_docstrings(cls).items():
+        for name, member_text in member_docstrings(cls).items():
             named = name if name in members else cls.model_fields[name].alias
             if named in members:
-                members[named].setdefault("description", told)
+                members[named].setdefault("description", member_text)
         return made
 
 
@@ -37,12 +37,14 @@ def member_docstrings(model: type[BaseModel]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for one in reversed(model.__mro__):
         if issubclass(one, BaseModel) and one is not BaseModel:
-            found |= {name: told for name, told in _own(one).items() if name in model.model_fields}
+            found |= {
+                name: member_text for name, member_text in _read_own_docstrings(one).items() if name in model.model_fields
+            }
     return found
 
 
 @cache
-def _own(model: type[BaseModel]) -> Mapping[str, str]:
+def _read_own_docstrings(model: type[BaseModel]) -> Mapping[str, str]:
     try:
         (defined,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     except (OSError, TypeError):  # a model that was not written in a file

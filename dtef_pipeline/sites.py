@@ -14,12 +14,12 @@ from dtef_pipeline.families import FAMILIES, SHARED_TABLES
 from dtef_pipeline.family.item_site import item_site
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.preference.paired_csv import ELSEWHERE
-from dtef_pipeline.site.build import site_files
+from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.family_view import FamilySite
 from dtef_pipeline.site.preference_page import PREFERENCE_READ
 
 
-def family_sites(instead: Iterable[FamilySite] = ()) -> list[FamilySite]:
+def load_family_sites(instead: Iterable[FamilySite] = ()) -> list[FamilySite]:
     """The place of each family.
 
     `instead`: places that are made of more than tables, such as that of games with the rules of their scenarios.
@@ -36,14 +36,14 @@ def family_site(family: Family) -> FamilySite:
     return found
 
 
-def results_tables() -> set[str]:
+def list_results_tables() -> set[str]:
     """The tables of which any makes the site worth writing."""
-    return {"preference_scores"} | {table for one in family_sites() for table in (one.scored, *one.shown_too)}
+    return {"preference_scores"} | {table for one in load_family_sites() for table in (one.scored, *one.shown_too)}
 
 
-def site_tables() -> set[str]:
+def list_site_tables() -> set[str]:
     """Every table that the site reads."""
-    own = {table for one in family_sites() for table in one.tables}
+    own = {table for one in load_family_sites() for table in one.tables}
     metrics = {table for one in FAMILIES if one.paired for metric in one.paired.metrics for table in metric.tables}
     return own | metrics | {*SHARED_TABLES, *PREFERENCE_READ}
 
@@ -51,15 +51,13 @@ def site_tables() -> set[str]:
 def make_site(
     connection: duckdb.DuckDBPyConnection, instead: Iterable[FamilySite] = (), kept: Collection[str] = ()
 ) -> Iterator[tuple[str, str]]:
-    """Every file of the site: path and text. `instead`: as of `family_sites`; `kept`: as of `site_files`."""
+    """Every file of the site: path and text. `instead`: as of `load_family_sites`; `kept`: as of `build_site_files`."""
     metrics = {one.name: one.paired.metrics if one.paired else () for one in FAMILIES}
-    made = (
-        f"Made on {datetime.now(UTC):%Y-%m-%d at %H:%M} UTC by dtef-pipeline {version('dtef-pipeline')}{_of_data(connection)}."
-    )
-    return site_files(connection, family_sites(instead), {**metrics, ELSEWHERE: ()}, made, kept)
+    made = f"Made on {datetime.now(UTC):%Y-%m-%d at %H:%M} UTC by dtef-pipeline {version('dtef-pipeline')}{_describe_data(connection)}."
+    return build_site_files(connection, load_family_sites(instead), {**metrics, ELSEWHERE: ()}, made, kept)
 
 
-def _of_data(connection: duckdb.DuckDBPyConnection) -> str:
+def _describe_data(connection: duckdb.DuckDBPyConnection) -> str:
     """The newest snapshot of each family, in words; nothing where no model was asked."""
     if not has_table(connection, "costs"):
         return ""
@@ -67,5 +65,5 @@ def _of_data(connection: duckdb.DuckDBPyConnection) -> str:
     newest = {family: snapshot for family, snapshot in rows if snapshot}
     if len(set(newest.values())) < 2:
         return "".join(f" of the snapshot {snapshot}" for snapshot in set(newest.values()))
-    titles = {one.family: one.title for one in family_sites()}
+    titles = {one.family: one.title for one in load_family_sites()}
     return f" of the snapshots {', '.join(f'{snapshot} ({titles[family]})' for family, snapshot in newest.items())}"

@@ -1,7 +1,7 @@
 """Columns that the tables of every family have: names, types and descriptions, spliced into each family's own tables.
 
 A description says what a column means in the table at hand: its unit, range and direction where it is a number. It is kept in
-the metadata of the field, for the Dagster UI and docs/reference.md; files are written without it (`without_descriptions`).
+the metadata of the field, for the Dagster UI and docs/reference.md; files are written without it (`strip_descriptions`).
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ def description(column: pa.Field) -> str:
     return str(found.decode())
 
 
-def described(schema: pa.Schema, descriptions: Mapping[str, str]) -> pa.Schema:
+def describe_schema(schema: pa.Schema, descriptions: Mapping[str, str]) -> pa.Schema:
     """The schema of computed rows with a description of each column. Raises KeyError for a column that has none."""
     return pa.schema([field(column.name, column.type, descriptions[column.name]) for column in schema])
 
 
-def without_descriptions(rows: pa.Table) -> pa.Table:
+def strip_descriptions(rows: pa.Table) -> pa.Table:
     """The rows without descriptions: what is written or hashed does not change when a description is reworded."""
     plain = pa.schema([column.remove_metadata() for column in rows.schema], metadata=rows.schema.metadata)
     return pa.Table.from_arrays(rows.columns, schema=plain)
 
 
-def in_schema(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+def convert_to_schema(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
     """The columns of the schema, of rows that have them and perhaps others; NaN is null."""
     arrays = [pa.array(rows[one.name], one.type, from_pandas=True) for one in schema]
     return pa.table(arrays, schema=schema)
 
 
-def in_schema_or_null(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
-    """As `in_schema`; columns that the rows lack are null."""
+def convert_to_schema_or_null(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+    """As `convert_to_schema`; columns that the rows lack are null."""
     arrays = [
         pa.array(rows[one.name], one.type, from_pandas=True) if one.name in rows else pa.nulls(len(rows), one.type)
         for one in schema
@@ -59,9 +59,9 @@ def in_schema_or_null(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
     return pa.table(arrays, schema=schema)
 
 
-def family_rows(rows: pd.DataFrame, schema: pa.Schema, family: str) -> pa.Table:
+def build_family_rows(rows: pd.DataFrame, schema: pa.Schema, family: str) -> pa.Table:
     """A family's rows of a table over all families: columns that the family lacks are null."""
-    return in_schema_or_null(rows.assign(family=family), schema)
+    return convert_to_schema_or_null(rows.assign(family=family), schema)
 
 
 STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing", "budget")

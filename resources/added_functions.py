@@ -14,10 +14,10 @@ FUNCTION_GROUP = "dtef.rubric.functions"
 
 def added_functions() -> dict[str, Callable[..., Any]]:
     """The functions of all installed packages, by name. ConfigError if one cannot be loaded."""
-    return {point.name: _loaded(point.name, point.value, point.load) for point in entry_points(group=FUNCTION_GROUP)}
+    return {point.name: _load_function(point.name, point.value, point.load) for point in entry_points(group=FUNCTION_GROUP)}
 
 
-def _loaded(name: str, value: str, load: Callable[[], Any]) -> Callable[..., Any]:
+def _load_function(name: str, value: str, load: Callable[[], Any]) -> Callable[..., Any]:
     try:
         function = load()
     except Exception as error:

@@ -54,7 +54,7 @@ NOTES_FOLDER = "rubric_files"
 BLUEPRINT_NOTES = Notes(NOTES_FOLDER, RubricFile, lambda file: file.blueprint, "`dtef rubric add` on the file writes it anew")
 
 
-def gone_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[RubricFile]:
+def find_missing_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[RubricFile]:
     """The blueprints whose file stood in one of the folders, at any depth, and is there no more."""
     tops = [Path(normpath(folder.absolute())) for folder in folders]
     return [
@@ -66,9 +66,9 @@ def gone_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[RubricFile
 
 def clear_tables(warehouse: Warehouse, tables: Iterable[str], family: str) -> None:
     """Remove all rows of tables, as of results over all blueprints where there is none left; of tables over all families the family's."""
-    from resources.warehouse import part_of_family
+    from resources.warehouse import build_family_levels
 
     for table in tables:
-        folder = warehouse.folder(table, **part_of_family(table, family))
+        folder = warehouse.folder(table, **build_family_levels(table, family))
         if warehouse.fs.get_file_info(folder).type == pafs.FileType.Directory:
             warehouse.fs.delete_dir(folder)

@@ -43,10 +43,10 @@ class _Engines:
         self._engines: OrderedDict[str, sa.Engine] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, url: str) -> sa.Engine:
+    def get_engine(self, url: str) -> sa.Engine:
         with self._lock:
             # One connection is kept; what is needed beside it for a moment is closed again.
-            engine = self._engines.pop(url, None) or _new_engine(url)
+            engine = self._engines.pop(url, None) or _create_engine(url)
             self._engines[url] = engine
             while len(self._engines) > _OPEN_FILES:
                 self._engines.popitem(last=False)[1].dispose()
@@ -59,7 +59,7 @@ class _Engines:
             self._engines.clear()
 
 
-def _new_engine(url: str) -> sa.Engine:
+def _create_engine(url: str) -> sa.Engine:
     engine = sa.create_engine(url, connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS}, pool_size=1)
 
     @sa.event.listens_for(engine, "connect")
@@ -82,7 +82,7 @@ class EventLog(SqliteEventLogStorage):
     @contextmanager
     def _connect(self, shard: str) -> Iterator[sa.Connection]:
         with self._db_lock:
-            engine = self._engines.of(self.conn_string_for_shard(shard))
+            engine = self._engines.get_engine(self.conn_string_for_shard(shard))
             if shard not in self._initialized_dbs:
                 self._initdb(engine)
                 self._initialized_dbs.add(shard)
@@ -114,7 +114,7 @@ class RunStorage(SqliteRunStorage):
 
     @contextmanager
     def connect(self) -> Iterator[sa.Connection]:
-        with self._engines.of(self._conn_string).begin() as connection:
+        with self._engines.get_engine(self._conn_string).begin() as connection:
             yield connection
 
     def dispose(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dtef_pipeline.documents import existing
+from dtef_pipeline.documents import find_existing_parent
 from resources.settings import Settings
 
 _OURS = "dtef_pipeline.errors."
@@ -46,12 +46,12 @@ def links(error: BaseException) -> list[ErrorLink]:
     found: list[ErrorLink] = []
     current: BaseException | None = error
     while current is not None:
-        found.append(ErrorLink(_kind(current), str(current)))
+        found.append(ErrorLink(_name_error_kind(current), str(current)))
         current = current.__cause__
     return found
 
 
-def kept_links(error: Any) -> Iterator[ErrorLink]:
+def parse_error_chain(error: Any) -> Iterator[ErrorLink]:
     """The chain of an error as Dagster keeps it: of each its class, and `module.Class: message`."""
     while error:
         kind, _, said = str(error.message).strip().partition(": ")
@@ -59,7 +59,7 @@ def kept_links(error: Any) -> Iterator[ErrorLink]:
         error = error.cause
 
 
-def in_words(chain: Iterable[ErrorLink], home: str | None = None) -> str | None:
+def describe_error(chain: Iterable[ErrorLink], home: str | None = None) -> str | None:
     """What a user is to know of an error: the first link of the chain that can be put into words. None: it is none that was expected.
 
     `home`: the folder of Dagster's storage, if it is another than that of the settings.
@@ -68,58 +68,58 @@ def in_words(chain: Iterable[ErrorLink], home: str | None = None) -> str | None:
         if link.kind.startswith(_OURS):
             return link.said
         if link.kind.startswith(_DATABASES):
-            place = home or str(Settings.from_environment().dagster_home)
+            place = home or str(Settings.read_environment().dagster_home)
             if link.said.removeprefix("(").startswith(_SERVERS) or link.kind.startswith(_SERVERS):
-                return f"cannot use the database of Dagster that {place}/dagster.yaml names: {first_line(link)}"
-            return f"cannot read or write the storage of Dagster in {place}: {first_line(link)}"
+                return f"cannot use the database of Dagster that {place}/dagster.yaml names: {find_first_line(link)}"
+            return f"cannot read or write the storage of Dagster in {place}: {find_first_line(link)}"
         if link.kind.startswith(_DUCKDB):
             done = "written" if "Could not write" in link.said else "read"
-            return f"the tables cannot be {done}: {first_line(link)}"
+            return f"the tables cannot be {done}: {find_first_line(link)}"
         if _OF_THE_DISK.match(link.said):
             paths = _PATH.findall(link.said)
             return f"cannot {f'use {paths[-1]}' if paths else 'read or write a file'}: {reason(link.said)}"
     return None
 
 
-def one_line(chain: Iterable[ErrorLink], home: str | None = None) -> str:
-    """`in_words`, or the kind of the outermost error that was none of Dagster's, and the first line of what it said."""
+def format_one_line(chain: Iterable[ErrorLink], home: str | None = None) -> str:
+    """`describe_error`, or the kind of the outermost error that was none of Dagster's, and the first line of what it said."""
     chain = list(chain)
-    if said := in_words(chain, home):
+    if said := describe_error(chain, home):
         return said
-    told = next((link for link in chain if not link.kind.startswith("dagster.")), chain[-1])
-    return f"{told.kind.rpartition('.')[2]}: {first_line(told)}".removesuffix(": ")
+    error_lines = next((link for link in chain if not link.kind.startswith("dagster.")), chain[-1])
+    return f"{error_lines.kind.rpartition('.')[2]}: {find_first_line(error_lines)}".removesuffix(": ")
 
 
-def does_not_start(home: Path, error: Exception) -> str:
+def describe_start_failure(home: Path, error: Exception) -> str:
     """Why Dagster does not start with its settings file: what it said of them, without its list of all that they may hold."""
     faults = [one.message.rpartition("PostProcessingError: ")[2] for one in getattr(error, "errors", None) or ()]
-    told = [fault.partition("\n")[0].partition(". Expected: ")[0] for fault in faults] or [one_line(links(error))]
+    error_lines = [fault.partition("\n")[0].partition(". Expected: ")[0] for fault in faults] or [format_one_line(links(error))]
     said = "; ".join(
-        dict.fromkeys(_NOT_SET.sub(r"it names the environment variable \1, which is not set", one) for one in told)
+        dict.fromkeys(_NOT_SET.sub(r"it names the environment variable \1, which is not set", one) for one in error_lines)
     )
     return f"{home / 'dagster.yaml'}: Dagster does not start with it: {said}"
 
 
-def unset_variables(error: BaseException) -> list[str]:
+def find_unset_variables(error: BaseException) -> list[str]:
     """The environment variables that Dagster's settings name and that are not set, where they are what Dagster does not start for."""
     faults = [str(one.message) for one in getattr(error, "errors", None) or ()]
-    told = faults or [link.said for link in links(error)]
-    found = [_NOT_SET.search(one) for one in told]
+    error_lines = faults or [link.said for link in links(error)]
+    found = [_NOT_SET.search(one) for one in error_lines]
     # Of a list, each fault is to be one: a file that is wrong as well needs mending.
     if faults and not all(found):
         return []
     return list(dict.fromkeys(one[1] for one in found if one))
 
 
-def first_line(link: ErrorLink) -> str:
+def find_first_line(link: ErrorLink) -> str:
     """The first line of the message that says something, without the class names that libraries put before it."""
     lines = [line.strip() for line in link.said.splitlines() if line.strip()]
     if link.kind.endswith(".ValidationError") and len(lines) > 2:  # pydantic: a count, the field, what is wrong with it
         return f"{lines[0]}: {lines[1]}: {lines[2].partition(' [type=')[0]}"
-    return printable(re.sub(r"^\((?:\w+\.)+\w+\) ", "", lines[0])) if lines else ""
+    return escape_control_characters(re.sub(r"^\((?:\w+\.)+\w+\) ", "", lines[0])) if lines else ""
 
 
-def printable(said: str) -> str:
+def escape_control_characters(said: str) -> str:
     """The message with ? in the place of each sign that a terminal would obey: it may quote bytes of a damaged file."""
     return "".join(sign if sign.isprintable() else "?" for sign in said)
 
@@ -130,9 +130,9 @@ def reason(said: str) -> str:
     return found["why"].strip() if found else said
 
 
-def with_remedy(said: str, places: Mapping[str, str] | None = None) -> str:
+def add_remedy(said: str, places: Mapping[str, str] | None = None) -> str:
     """The message, and what to do where a disk or a database is the trouble. `places`: of the settings, by their environment variables."""
-    found = places if places is not None else Settings.from_environment().places()
+    found = places if places is not None else Settings.read_environment().places()
     # Of places inside each other the innermost.
     name, place = max(((n, p) for n, p in found.items() if p and p in said), key=lambda one: len(one[1]), default=("", ""))
     elsewhere = f", or name another place in {name}" if name else ""
@@ -156,10 +156,10 @@ def is_damaged(said: str) -> bool:
 
 def is_full(place: str) -> bool:
     """Whether the disk of a folder or file of this machine has hardly any room."""
-    return bool(place) and shutil.disk_usage(existing(Path(place))).free < _FULL_BELOW
+    return bool(place) and shutil.disk_usage(find_existing_parent(Path(place))).free < _FULL_BELOW
 
 
-def _kind(error: BaseException) -> str:
+def _name_error_kind(error: BaseException) -> str:
     kind = type(error)
     # A class of ours is known by its tree, wherever it is defined.
     ours = next((base for base in kind.__mro__ if base.__module__ == _OURS.rstrip(".")), None)

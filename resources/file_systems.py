@@ -13,7 +13,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from dtef_pipeline.asking.addresses import shown
+from dtef_pipeline.asking.addresses import redact_address
 from dtef_pipeline.errors import DtefError, StoreError, WarehouseError
 from resources.failures import reason
 
@@ -31,12 +31,12 @@ def open_root(root: str | Path) -> tuple[pafs.FileSystem, str]:
         fs, path = pafs.FileSystem.from_uri(asked)
     except (pa.ArrowException, OSError) as error:
         raise WarehouseError(
-            f"cannot use the warehouse {without_secrets(text)}: {str(error).replace(asked, without_secrets(text))}"
+            f"cannot use the warehouse {strip_secrets(text)}: {str(error).replace(asked, strip_secrets(text))}"
         ) from error
     return fs, path.rstrip("/")
 
 
-def holds_file(fs: pafs.FileSystem, folder: str, name: str, depth: int) -> bool:
+def has_file(fs: pafs.FileSystem, folder: str, name: str, depth: int) -> bool:
     """Whether a file of this name is so many folders below. Only a folder of this machine is looked into: in an object store that would be a
     request for each, and `delete_folder` leaves no empty ones."""
     if not isinstance(fs, pafs.LocalFileSystem):
@@ -73,18 +73,18 @@ def delete_folder(fs: pafs.FileSystem, folder: str, top: str) -> None:
         above = above.rpartition("/")[0]
 
 
-def without_secrets(address: str) -> str:
+def strip_secrets(address: str) -> str:
     """A folder or URL without what may be secret in it: user, password and parameters of a URL."""
     _, url, rest = address.partition("://")
     if not url:
         return address
     # An @ in the path of a bucket is no secret where no user can stand before it.
     before_path = rest.partition("/")[0]
-    return shown(address).replace("[...]@", "", 1) if {":", "@"} & set(before_path) else address.partition("?")[0]
+    return redact_address(address).replace("[...]@", "", 1) if {":", "@"} & set(before_path) else address.partition("?")[0]
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def open_whole_file(path: Path) -> Iterator[BinaryIO]:
     """A binary file to write: it is on the disk whole once the block ends, or not at all. Raises StoreError where it cannot be written."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -42,14 +42,14 @@ ITEM_NOTES: Notes[QaSource] = Notes("qa_files", QaSource, lambda source: source.
 
 def source_hash(*paths: Path | None) -> str:
     """Hash of the content of files, and of all files in folders."""
-    return digest(*(_told(path) for path in paths if path is not None))
+    return digest(*(_hash_files(path) for path in paths if path is not None))
 
 
-def _told(path: Path) -> list[tuple[str, str]]:
-    return [(name, hashlib.sha256(file.read_bytes()).hexdigest()) for name, file in _files(path)]
+def _hash_files(path: Path) -> list[tuple[str, str]]:
+    return [(name, hashlib.sha256(file.read_bytes()).hexdigest()) for name, file in _list_files(path)]
 
 
-def _files(path: Path) -> Iterator[tuple[str, Path]]:
+def _list_files(path: Path) -> Iterator[tuple[str, Path]]:
     if path.is_file():
         yield path.name, path
         return

@@ -32,7 +32,7 @@ for _name in ("httpx", "httpcore"):
     logging.getLogger(_name).setLevel(logging.WARNING)
 
 
-class PostFailed(Exception):
+class PostFailure(Exception):
     """Why there is no reply, in words that hold nothing of the address but its host. `wait`: seconds before another attempt, None: no use."""
 
     def __init__(self, problem: str, wait: float | None = None) -> None:
@@ -61,7 +61,7 @@ class Webhook:
     @property
     def problem(self) -> str | None:
         """Why nothing can be sent to this URL; None: it is a web address."""
-        fault = address_fault(self.url)
+        fault = find_address_fault(self.url)
         return f"DTEF_WEBHOOK {fault}" if fault else None
 
     def send(self, message: Mapping[str, Any]) -> str | None:
@@ -85,12 +85,12 @@ class JsonEndpoint:
     @property
     def where(self) -> str:
         """Scheme and host of the URL."""
-        return scheme_and_host(self.url)
+        return format_scheme_and_host(self.url)
 
     def post(self, payload: Mapping[str, Any]) -> JsonReply:
         """The reply to a payload. Any status but 200 is a problem. Raises nothing for what happens on the way."""
         secret = self.environ.get(self.secret_env, "").strip() if self.secret_env else ""
-        if fault := address_fault(self.url):
+        if fault := find_address_fault(self.url):
             return JsonReply(None, f"the address of the server {fault}", 0)
         if self.secret_env and not secret:
             return JsonReply(None, f"environment variable {self.secret_env} is not set", 0)
@@ -101,23 +101,23 @@ class JsonEndpoint:
         if status != 200:
             return JsonReply(None, f"{self.where} answered {status}", reply.attempts)
         try:
-            return JsonReply(_without(secret, json.loads(content)), None, reply.attempts)
+            return JsonReply(_remove_secret(secret, json.loads(content)), None, reply.attempts)
         except (ValueError, RecursionError):
             return JsonReply(None, f"{self.where}: the reply is no JSON, or holds the secret amid it", reply.attempts)
 
 
-def look_up_server(settings: Settings) -> JsonEndpoint:
+def find_look_up_server(settings: Settings) -> JsonEndpoint:
     """The server of DTEF_SOCIOSCOPE_URL. Raises ConfigError, which shows nothing of the URL, where there is none or it is of no use."""
     if settings.socioscope_url is None:
         raise ConfigError(
             "retriever remote: DTEF_SOCIOSCOPE_URL is not set; allowed: the address of a server, https://... or http://..."
         )
-    if fault := address_fault(settings.socioscope_url):
+    if fault := find_address_fault(settings.socioscope_url):
         raise ConfigError(f"retriever remote: DTEF_SOCIOSCOPE_URL {fault}")
     return JsonEndpoint(settings.socioscope_url, settings.socioscope_auth_env)
 
 
-def address_fault(url: str) -> str | None:
+def find_address_fault(url: str) -> str | None:
     """Why nothing can be sent to the URL, in words that hold nothing of it and go on after its name; None: something can."""
     try:
         parts = urlsplit(url)
@@ -131,7 +131,7 @@ def address_fault(url: str) -> str | None:
     return None
 
 
-def scheme_and_host(url: str) -> str:
+def format_scheme_and_host(url: str) -> str:
     """What may be told of a web address: `https://hooks.example.org/...`."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}/..."
@@ -142,25 +142,25 @@ def _post(url: str, message: Mapping[str, Any], timeout: float) -> JsonReply:
     number = 0
     try:
         for attempt in stamina.retry_context(
-            on=_may_change, attempts=ATTEMPTS, timeout=None, wait_initial=1.0, wait_max=LONGEST_RETRY_WAIT_S
+            on=_is_retryable, attempts=ATTEMPTS, timeout=None, wait_initial=1.0, wait_max=LONGEST_RETRY_WAIT_S
         ):
             with attempt:
                 number = attempt.num
                 return JsonReply(_answer(url, message, timeout), None, number)
-    except PostFailed as error:
+    except PostFailure as error:
         return JsonReply(None, str(error), number)
     raise AssertionError("the last attempt returns or raises")
 
 
-def _may_change(error: Exception) -> bool | float:
+def _is_retryable(error: Exception) -> bool | float:
     """Whether to try again, or after how many seconds a server asked to be tried again."""
-    wait = error.wait if isinstance(error, PostFailed) else None
+    wait = error.wait if isinstance(error, PostFailure) else None
     return False if wait is None or wait > LONGEST_RETRY_WAIT_S else wait or True
 
 
 def _answer(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int, bytes]:
     """Redirects are not followed: the message is not meant for another address."""
-    where = scheme_and_host(url)
+    where = format_scheme_and_host(url)
     deadline = time.monotonic() + timeout
     content = bytearray()
     try:
@@ -168,31 +168,31 @@ def _answer(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int, 
             if not response.is_success:
                 asked = retry_after(response.headers, datetime.now(UTC)) or 0.0
                 again = response.status_code >= 500 or response.status_code in _STATUSES_TO_TRY_AGAIN
-                raise PostFailed(f"{where} answered {response.status_code}", asked if again else None)
+                raise PostFailure(f"{where} answered {response.status_code}", asked if again else None)
             for part in response.iter_bytes():
                 content += part
                 if len(content) > MOST_REPLY_BYTES:
-                    raise PostFailed(f"{where}: the reply is longer than {MOST_REPLY_BYTES:,} bytes")
+                    raise PostFailure(f"{where}: the reply is longer than {MOST_REPLY_BYTES:,} bytes")
                 if time.monotonic() > deadline:
-                    raise PostFailed(f"{where}: no answer in time", 0.0)
+                    raise PostFailure(f"{where}: no answer in time", 0.0)
     except httpx.TransportError as error:
-        raise PostFailed(f"{where}: {type(error).__name__}", 0.0) from None
+        raise PostFailure(f"{where}: {type(error).__name__}", 0.0) from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, RecursionError) as error:
         # The message would show the address, or what was to be sent.
-        raise PostFailed(f"{where}: the request is no JSON, or the address no URL ({type(error).__name__})") from None
+        raise PostFailure(f"{where}: the request is no JSON, or the address no URL ({type(error).__name__})") from None
     return response.status_code, bytes(content)
 
 
-def _without(secret: str, value: Any) -> Any:
+def _remove_secret(secret: str, value: Any) -> Any:
     """The value without the secret, should a server repeat it. Raises ValueError where it cannot be taken out."""
     text = json.dumps(value, ensure_ascii=False)
-    found = [spelled for spelled in _spellings(secret) if spelled in text] if secret else []
+    found = [spelled for spelled in _list_spellings(secret) if spelled in text] if secret else []
     for spelled in found:
         text = text.replace(spelled, SECRET_LEFT_OUT)
     return json.loads(text) if found else value
 
 
-def _spellings(secret: str) -> list[str]:
+def _list_spellings(secret: str) -> list[str]:
     """The secret as a JSON document may hold it, the longest first: as text, as JSON within a text, and as a part of an address."""
     within = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     written = {secret, *within, quote(secret, safe=""), quote_plus(secret)}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dtef_pipeline.asking.models import Models, load_models
 from dtef_pipeline.errors import ConfigError
-from resources.settings import Settings, shipped
+from resources.settings import Settings, find_shipped
 
 
 def known_models(settings: Settings, computed: Mapping[str, int | None]) -> Models:
@@ -17,4 +17,4 @@ def known_models(settings: Settings, computed: Mapping[str, int | None]) -> Mode
     own = settings.models
     if own is not None and not own.is_file():
         raise ConfigError(f"DTEF_MODELS names {own}, which is not a file")
-    return load_models(shipped("models.yaml"), *([own] if own else []), computed=computed)
+    return load_models(find_shipped("models.yaml"), *([own] if own else []), computed=computed)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pyarrow.fs as pafs
 
-from resources.warehouse import Warehouse, part_of_family
+from resources.warehouse import Warehouse, build_family_levels
 
 
-def values_newer_than(warehouse: Warehouse, table: str, level: str, made: str, family: str = "") -> list[str]:
+def find_newer_values(warehouse: Warehouse, table: str, level: str, made: str, family: str = "") -> list[str]:
     """The values of a level of `table` of which a file was written after the table `made` was; sorted. None where either has no file.
 
     `family`: whose part of `made` counts, where that is a table over all families.
 
     By the times of files: what was written again just as it was counts too.
     """
-    last = max((info.mtime_ns for info in _files(warehouse, made, **part_of_family(made, family))), default=None)
+    last = max((info.mtime_ns for info in _list_infos(warehouse, made, **build_family_levels(made, family))), default=None)
     if last is None:
         return []
-    newer = (info.path for info in _files(warehouse, table) if info.mtime_ns > last)
+    newer = (info.path for info in _list_infos(warehouse, table) if info.mtime_ns > last)
     return sorted({warehouse.place(path)[1][level] for path in newer})
 
 
-def _files(warehouse: Warehouse, table: str, **levels: str) -> list[pafs.FileInfo]:
+def _list_infos(warehouse: Warehouse, table: str, **levels: str) -> list[pafs.FileInfo]:
     below = pafs.FileSelector(warehouse.folder(table, **levels), recursive=True, allow_not_found=True)
     return [info for info in warehouse.fs.get_file_info(below) if info.is_file and info.mtime_ns is not None]

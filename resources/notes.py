@@ -35,17 +35,17 @@ class Notes(Generic[Noted]):
 
     def read(self, warehouse: Warehouse, key: str) -> Noted | None:
         """The note of a partition; None: there is none. Raises WarehouseError when it is broken."""
-        file = self._file(warehouse, key)
+        file = self._build_path(warehouse, key)
         return self._read(warehouse, file) if self._is_there(warehouse, file) else None
 
     def write(self, warehouse: Warehouse, note: Noted) -> None:
         """Keep a note, in the place of the one before."""
         content: Any = note
-        warehouse.put(self._file(warehouse, self.key_of(note)), json.dumps(asdict(content), indent=2).encode())
+        warehouse.put(self._build_path(warehouse, self.key_of(note)), json.dumps(asdict(content), indent=2).encode())
 
     def delete(self, warehouse: Warehouse, key: str) -> None:
         """Take the note of a partition away, if there is one."""
-        if self._is_there(warehouse, file := self._file(warehouse, key)):
+        if self._is_there(warehouse, file := self._build_path(warehouse, key)):
             warehouse.fs.delete_file(file)
 
     def all(self, warehouse: Warehouse) -> list[Noted]:
@@ -56,7 +56,7 @@ class Notes(Generic[Noted]):
         notes = warehouse.each(lambda file: self._read_or_none(warehouse, file), files)
         return sorted((one for one in notes if one is not None), key=self.key_of)
 
-    def _file(self, warehouse: Warehouse, key: str) -> str:
+    def _build_path(self, warehouse: Warehouse, key: str) -> str:
         return f"{warehouse.root}/{self.folder}/{self._name(key)}.json"
 
     def _is_there(self, warehouse: Warehouse, file: str) -> bool:

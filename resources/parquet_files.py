@@ -11,14 +11,14 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from dtef_pipeline.errors import UnreadableFile, WarehouseError
-from resources.failures import printable
+from resources.failures import escape_control_characters
 
 PARQUET_ENDS = b"PAR1"
 """With these bytes each Parquet file begins and ends."""
 _READS = 10
 
 
-def opened(fs: pafs.FileSystem, path: str) -> pa.NativeFile:
+def open_parquet(fs: pafs.FileSystem, path: str) -> pa.NativeFile:
     """A file to be read, and to be closed; raises what the file system does.
 
     On this machine an open file stays what it was. In an object store it is read by one request, again where its end is none: then one of
@@ -36,7 +36,7 @@ def opened(fs: pafs.FileSystem, path: str) -> pa.NativeFile:
     return pa.BufferReader(pa.py_buffer(content))
 
 
-def named_as_folders(rows: pa.Table, levels: Sequence[str]) -> pa.Table:
+def encode_folder_columns(rows: pa.Table, levels: Sequence[str]) -> pa.Table:
     """The rows with the columns that their folders are named by as dictionaries of strings.
 
     pandas reads the names of folders (`snapshot=base`) as such, and refuses a table in which a file's own column of the name has another type.
@@ -48,13 +48,13 @@ def named_as_folders(rows: pa.Table, levels: Sequence[str]) -> pa.Table:
     return rows
 
 
-def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with what `named_as_folders` encoded as it was."""
+def decode_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with what `encode_folder_columns` encoded as it was."""
     is_dictionary = pa.types.is_dictionary
     return pa.schema([field.with_type(field.type.value_type) if is_dictionary(field.type) else field for field in schema])
 
 
-def _plain(rows: pa.Table) -> pa.Table:
+def _decode_columns(rows: pa.Table) -> pa.Table:
     for at, field in enumerate(rows.schema):
         if pa.types.is_dictionary(field.type):
             of_strings = field.type.value_type
@@ -71,44 +71,44 @@ def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None, wan
     is_local = isinstance(fs, pafs.LocalFileSystem)
     try:
         # One known file: the data set machinery (and its guessing of folder columns) is not wanted.
-        with opened(fs, path) as source:
+        with open_parquet(fs, path) as source:
             rows = pq.ParquetFile(source).read(columns=list(columns) if columns else None, use_threads=False)
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException) as error:
-        raise _unreadable(path, error, is_local) from error
+        raise _make_unreadable(path, error, is_local) from error
     if lacking := sorted(set(columns or ()) - set(rows.column_names)):
-        raise _other_columns(path, f"it lacks {', '.join(lacking)}")
-    rows = _plain(rows)
+        raise _make_column_error(path, f"it lacks {', '.join(lacking)}")
+    rows = _decode_columns(rows)
     if wanted is not None and rows.schema.remove_metadata() != wanted:
-        raise _other_columns(path, schema_difference(rows.schema, wanted))
+        raise _make_column_error(path, describe_schema_difference(rows.schema, wanted))
     return rows
 
 
-def fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, whole: bool) -> UnreadableFile | None:
+def find_fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, whole: bool) -> UnreadableFile | None:
     """What is wrong with a file; None: nothing, or it is gone, as that of a partition that was retired is.
 
     `whole`: all of it is read, and not only what it says of itself. Raises WarehouseError when the object store cannot be reached.
     """
     is_local = isinstance(fs, pafs.LocalFileSystem)
     try:
-        with opened(fs, path) as source:
+        with open_parquet(fs, path) as source:
             file = pq.ParquetFile(source)
-            there = {column.name: column.type for column in plain_schema(file.schema_arrow)}
+            there = {column.name: column.type for column in decode_schema(file.schema_arrow)}
             if whole:
                 file.read(use_threads=False)
     except FileNotFoundError:
         return None
     except (OSError, pa.ArrowException) as error:
-        return _unreadable(path, error, is_local)
+        return _make_unreadable(path, error, is_local)
     lacking = tuple(column.name for column in schema or () if there.get(column.name) != column.type)
-    return _other_columns(path, f"it lacks {', '.join(lacking)}") if lacking else None
+    return _make_column_error(path, f"it lacks {', '.join(lacking)}") if lacking else None
 
 
-def as_one(fs: pafs.FileSystem, files: Mapping[pafs.FileInfo, Mapping[str, str]]) -> pads.Dataset:
+def build_dataset(fs: pafs.FileSystem, files: Mapping[pafs.FileInfo, Mapping[str, str]]) -> pads.Dataset:
     """Files as one data set, for a store that DuckDB cannot read by itself. It is given the values of the levels that the folders stand for."""
     first, parquet = next(iter(files)), pads.ParquetFileFormat()
-    schema = plain_schema(parquet.inspect(first.path, filesystem=fs))
+    schema = decode_schema(parquet.inspect(first.path, filesystem=fs))
     fragments = []
     for info, levels in files.items():
         where = pads.scalar(True)
@@ -118,7 +118,7 @@ def as_one(fs: pafs.FileSystem, files: Mapping[pafs.FileInfo, Mapping[str, str]]
     return pads.FileSystemDataset(fragments, schema, parquet, fs)
 
 
-def schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:
+def describe_schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:
     """The columns by which two schemas differ, in words."""
     extra, lacking = (
         sorted(f"{f.name}: {f.type}" for f in one if f.name not in other.names or other.field(f.name).type != f.type)
@@ -127,17 +127,17 @@ def schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:
     return re.sub(r"\s+", " ", f"unexpected {extra or 'none'}, lacking {lacking or 'none'}, or another order")
 
 
-def _other_columns(path: str, difference: str) -> UnreadableFile:
+def _make_column_error(path: str, difference: str) -> UnreadableFile:
     reason = f"its columns are not those of the table, as in a file of another version: {difference}"
     return UnreadableFile(path, reason, "other columns")
 
 
-def _unreadable(path: str, error: Exception, is_local: bool) -> UnreadableFile:
+def _make_unreadable(path: str, error: Exception, is_local: bool) -> UnreadableFile:
     """Raises WarehouseError for an object store that cannot be reached: nothing is known of the file then."""
     if isinstance(error, OSError) and not is_local and not isinstance(error, pa.ArrowException):
         raise WarehouseError(f"cannot read {path}: {error}") from error
     # Of several sentences the first says what is wrong.
-    said = printable(re.split(r"\.\s|\.\Z|\n", str(error))[0])
+    said = escape_control_characters(re.split(r"\.\s|\.\Z|\n", str(error))[0])
     if isinstance(error, OSError) and error.errno is not None:
         return UnreadableFile(path, said, "refused")
     return UnreadableFile(path, f"it is damaged ({said})")

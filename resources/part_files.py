@@ -17,6 +17,6 @@ class PartFile:
     content_hash: str
 
 
-def part_notes(family: str) -> Notes[PartFile]:
+def open_part_notes(family: str) -> Notes[PartFile]:
     """What is noted of each partition of a family."""
     return Notes(f"{family}_files", PartFile, attrgetter("key"), f"`dtef {family} add` writes it anew")

@@ -22,34 +22,34 @@ def remake_command(remake: str, levels: Mapping[str, str], tell: Tell) -> str:
     found = {
         "{options}": _spell_options({f"--{level}": [value] for level, value in levels.items()}),
         "{family}": levels.get("family", ""),
-        "{part}": _spell_options(_options_of_part(levels)),
+        "{part}": _spell_options(_list_part_options(levels)),
     }
     for place, (option, columns) in _WHO_WAS_ASKED.items():
         if place in remake:
-            found[place] = _spell_options(_options_of_asked(option, tell(columns).to_pydict()))
+            found[place] = _spell_options(_list_asked_options(option, tell(columns).to_pydict()))
     for place, options in found.items():
         remake = remake.replace(place, options)
     return " ".join(remake.split())
 
 
-def _options_of_part(levels: Mapping[str, str]) -> dict[str, list[str]]:
+def _list_part_options(levels: Mapping[str, str]) -> dict[str, list[str]]:
     """The partition by its key, and the snapshot."""
     values = [value for level, value in levels.items() if level != "snapshot"]
     snapshot = {"--snapshot": [levels["snapshot"]]} if "snapshot" in levels else {}
     return {"--part": ["/".join(values)], **snapshot}
 
 
-def _options_of_asked(option: str, told: Mapping[str, Sequence[object]]) -> dict[str, list[str]]:
-    if not told["draw"]:
+def _list_asked_options(option: str, call_row: Mapping[str, Sequence[object]]) -> dict[str, list[str]]:
+    if not call_row["draw"]:
         return {}
-    names = zip(*(told[name] for name in ("persona", "model") if name in told), strict=True)
+    names = zip(*(call_row[name] for name in ("persona", "model") if name in call_row), strict=True)
     given = {option: sorted({"@".join(str(part) for part in name if part) for name in names})}
-    given["--opponent"] = sorted({str(one) for one in told.get("opponent", ())} - {""})
-    given["--seeds"] = _spans({int(str(seed)) for seed in told.get("cluster", ())})
-    return given | {"--draws": [str(1 + max(int(str(draw)) for draw in told["draw"]))]}
+    given["--opponent"] = sorted({str(one) for one in call_row.get("opponent", ())} - {""})
+    given["--seeds"] = _format_spans({int(str(seed)) for seed in call_row.get("cluster", ())})
+    return given | {"--draws": [str(1 + max(int(str(draw)) for draw in call_row["draw"]))]}
 
 
-def _spans(seeds: set[int]) -> list[str]:
+def _format_spans(seeds: set[int]) -> list[str]:
     """The seeds as one value of `--seeds`, such as 1-10,42."""
     first = sorted(seed for seed in seeds if seed - 1 not in seeds)
     last = sorted(seed for seed in seeds if seed + 1 not in seeds)

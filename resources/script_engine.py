@@ -54,7 +54,7 @@ class ScriptEngine:
             return {"fault": "error", "text": f"the script's variables cannot be handed over: {error}"}
         for _ in range(2):  # a process that ended while it had nothing to do is no fault of this script
             fresh = self._worker is None
-            found = self._asked(request)
+            found = self._ask_worker(request)
             if found is not None and ("fault" not in found or found["fault"] == "error"):
                 return found
             self.close_worker()
@@ -64,7 +64,7 @@ class ScriptEngine:
                 break
         return {"fault": "stopped", "text": "the process that ran the script ended"}
 
-    def _asked(self, request: str) -> Mapping[str, Any] | None:
+    def _ask_worker(self, request: str) -> Mapping[str, Any] | None:
         """What the process answers; None: it has ended."""
         try:
             if self._worker is None:
@@ -110,7 +110,7 @@ class _Worker:
         )
         self._left = b""
         try:
-            self._line(_START)
+            self._read_line(_START)
         except BaseException:
             self.end()
             raise
@@ -121,12 +121,12 @@ class _Worker:
         left = memoryview(request.encode() + b"\n")
         while left:
             left = left[self.process.stdin.write(left) :]
-        found = json.loads(self._line(patience))
+        found = json.loads(self._read_line(patience))
         if not isinstance(found, dict):
             raise ValueError("the answer is no mapping")
         return found
 
-    def _line(self, patience: float) -> bytes:
+    def _read_line(self, patience: float) -> bytes:
         """One line of what the process writes."""
         assert self.process.stdout is not None
         end = time.monotonic() + patience

@@ -43,7 +43,7 @@ _PROGRAM = """(() => {
 })()"""
 
 
-def limited() -> None:
+def limit_process() -> None:
     """Takes from this process what no script needs, as far as the system can."""
     try:
         import resource
@@ -76,7 +76,7 @@ def main() -> None:
     """Answers requests until there are no more."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints is no answer
-    limited()
+    limit_process()
     outcome("1", {})  # loads the engine before the first answer is waited for
     answers.write(b"{}\n")
     answers.flush()

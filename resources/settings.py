@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import AliasGenerator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.text.origins import listed_hosts
+from dtef_pipeline.text.origins import parse_hosts
 
 HOME = Path(".dtef")
 SOCIOSCOPE_AUTH = "DTEF_SOCIOSCOPE_AUTH"
@@ -31,7 +31,7 @@ def _limits(given: str) -> dict[str, int]:
     return found
 
 
-def _secret_variable(_: str) -> str:
+def _mark_secret(_: str) -> str:
     return SOCIOSCOPE_AUTH
 
 
@@ -54,14 +54,14 @@ class Settings(BaseModel):
     personas: Path | None = Field(None, description="a folder of `*.yaml` that `dtef games add` writes to")
     webhook: str | None = Field(None, repr=False, description="the URL that verdicts on drift are sent to: a secret")
     socioscope_url: str | None = Field(None, repr=False, description="the server that looks up chunks of interviews")
-    socioscope_auth_env: Annotated[str | None, BeforeValidator(_secret_variable)] = Field(
+    socioscope_auth_env: Annotated[str | None, BeforeValidator(_mark_secret)] = Field(
         None, validation_alias=SOCIOSCOPE_AUTH, description="its secret, of which the variable's name alone is kept"
     )
     socioscope_model: str | None = Field(None, description="what that server is told to answer with")
     sandbox: str = Field("auto", description="how programs that models wrote are kept apart: auto, or a level")
     api_tokens: Path | None = Field(None, description="a YAML file with the hashes of the tokens that the HTTP API takes")
     api_any_model: bool = Field(False, description="1: the HTTP API takes any model that litellm knows")
-    allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(listed_hosts)] = Field(
+    allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(parse_hosts)] = Field(
         (), description="names of hosts, such as dtef.example.org, under which browsers reach Dagster and the HTTP API"
     )
     partitions_per_run: int | None = Field(
@@ -73,7 +73,7 @@ class Settings(BaseModel):
     traceback: bool = Field(False, description="1: commands show the traceback of every error")
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+    def read_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
         """Raises ConfigError with the variable and what it may be."""
         given = os.environ if environment is None else environment
         try:
@@ -123,7 +123,7 @@ class Settings(BaseModel):
         return found | {name: str(path.absolute()) for name, path in files.items() if path}
 
 
-def shipped(name: str) -> Path:
+def find_shipped(name: str) -> Path:
     """A file or folder that comes with the software, from the checkout (`data/` or the top level) or the installed wheel."""
     root = Path(__file__).resolve().parent.parent
     places = [root / "dtef_pipeline" / "_data" / name, root / "data" / name, root / name]

@@ -37,7 +37,7 @@ class Source:
     """What may be missing in it: names that the reader's family gives to such faults."""
 
 
-def files_of(path: Path) -> list[Path]:
+def list_source_files(path: Path) -> list[Path]:
     """The file, or all files below the folder but hidden ones, sorted."""
     if not path.is_dir():
         return [path]
@@ -45,33 +45,36 @@ def files_of(path: Path) -> list[Path]:
     return sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts))
 
 
-def fingerprint(path: Path) -> str:
+def compute_fingerprint(path: Path) -> str:
     """A cheap look: hash of the names, sizes and modification times. While it stays the same, nothing need be read again."""
-    looks = [(str(file.relative_to(path.parent)), (state := file.stat()).st_size, state.st_mtime_ns) for file in files_of(path)]
+    looks = [
+        (str(file.relative_to(path.parent)), (state := file.stat()).st_size, state.st_mtime_ns)
+        for file in list_source_files(path)
+    ]
     return digest(*looks)
 
 
 def content_hash(path: Path) -> str:
     """SHA-256 over the names and bytes of the file, or of all files below the folder (hidden ones are left out)."""
     total = hashlib.sha256()
-    for file in files_of(path):
+    for file in list_source_files(path):
         with file.open("rb") as stream:
             of_file = hashlib.file_digest(stream, "sha256").digest()
         total.update(str(file.relative_to(path.parent)).encode() + b"\0" + of_file)
     return total.hexdigest()[:32]
 
 
-def still_arriving(path: Path) -> bool:
+def is_still_arriving(path: Path) -> bool:
     """True when a file has the name of a copy that is not finished."""
-    return any(file.name.lower().endswith(UNFINISHED) for file in files_of(path))
+    return any(file.name.lower().endswith(UNFINISHED) for file in list_source_files(path))
 
 
-def _source(**noted: Any) -> Source:
+def _parse_source(**noted: Any) -> Source:
     return Source(**{**noted, "allowed": tuple(noted.get("allowed", ()))})
 
 
 ROUND_NOTES: Notes[Source] = Notes(
-    "sources", _source, lambda source: source.round, "`dtef add PATH --round ROUND` writes it anew", name=str
+    "sources", _parse_source, lambda source: source.round, "`dtef add PATH --round ROUND` writes it anew", name=str
 )
 
 

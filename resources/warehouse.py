@@ -27,11 +27,11 @@ import pyarrow.parquet as pq
 from dtef_pipeline import families
 from dtef_pipeline.errors import UnreadableFile, WarehouseError
 from dtef_pipeline.keys import Space
-from dtef_pipeline.tables import TableSpec, without_descriptions
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.tables import TableSpec, strip_descriptions
+from dtef_pipeline.text.counted import format_count
 from resources.failures import reason
-from resources.file_systems import delete_folder, fill, holds_file, open_root, upload
-from resources.parquet_files import as_one, fault, named_as_folders, read_file, schema_difference
+from resources.file_systems import delete_folder, fill, has_file, open_root, upload
+from resources.parquet_files import build_dataset, describe_schema_difference, encode_folder_columns, find_fault, read_file
 from resources.remake_commands import remake_command
 from resources.views_file import ViewsFile, view_of
 
@@ -73,7 +73,7 @@ class Warehouse:
 
     def folder(self, table: str, **levels: str) -> str:
         """Folder of a table, or of one of its partitions; levels are given from the left, none skipped."""
-        spec = _spec(table)
+        spec = _get_spec(table)
         given = [level for level in spec.levels if level in levels]
         if given != list(spec.levels[: len(levels)]) or len(given) != len(levels):
             raise WarehouseError(f"table {table} is kept by {spec.levels}; got {tuple(levels)}")
@@ -81,25 +81,27 @@ class Warehouse:
 
     def write(self, table: str, rows: pa.Table, **levels: str) -> int:
         """Replace one partition's rows; returns the bytes written. Raises WarehouseError when the columns differ."""
-        spec = _spec(table)
+        spec = _get_spec(table)
         if spec.schema is not None and rows.schema.remove_metadata() != spec.schema:
-            raise WarehouseError(f"{table}: columns differ from its schema: {schema_difference(rows.schema, spec.schema)}")
+            raise WarehouseError(
+                f"{table}: columns differ from its schema: {describe_schema_difference(rows.schema, spec.schema)}"
+            )
         folder = self.folder(table, **levels)
         if len(levels) != len(spec.levels):
             raise WarehouseError(f"{table} is written by {spec.levels}; got {tuple(levels)}")
-        rows = named_as_folders(without_descriptions(rows), spec.levels)
+        rows = encode_folder_columns(strip_descriptions(rows), spec.levels)
         file = f"{folder}/{_FILE}"
         if self._uploads:
             buffer = pa.BufferOutputStream()
             pq.write_table(rows, buffer, compression="zstd")
             return self.put(file, buffer.getvalue())
-        with self._replacing(file) as temporary:
+        with self._write_replacing(file) as temporary:
             pq.write_table(rows, temporary, filesystem=self.fs, compression="zstd")
         return int(self.fs.get_file_info(file).size)
 
     def put(self, path: str, content: bytes | pa.Buffer) -> int:
         """Replace one file below the root, whole; returns its bytes. `path` begins with the root."""
-        with self._replacing(path) as target:
+        with self._write_replacing(path) as target:
             if self._uploads:
                 upload(self.fs, target, content)
             else:
@@ -107,11 +109,11 @@ class Warehouse:
         return len(content)
 
     @contextmanager
-    def _replacing(self, path: str) -> Iterator[str]:
+    def _write_replacing(self, path: str) -> Iterator[str]:
         """A name to write a file under that then takes the place of `path`; nothing is left of a writing that failed."""
         folder = path.rpartition("/")[0]
         temporary = path if self._uploads else f"{folder}/.{uuid.uuid4().hex}.tmp"
-        with self._reported("write", path):
+        with self._convert_errors("write", path):
             if temporary == path:
                 yield path
                 return
@@ -129,22 +131,24 @@ class Warehouse:
 
         Raises WarehouseError when nothing is there, and UnreadableFile, which says how the file is made again, when one cannot be read.
         """
-        rows = self._rows(table, columns, levels)
+        rows = self._read_rows(table, columns, levels)
         if rows is None:
-            raise WarehouseError(f"no {table} {self._what(table, levels)}: nothing under {self.folder(table, **levels)}")
+            raise WarehouseError(
+                f"no {table} {self._describe_part(table, levels)}: nothing under {self.folder(table, **levels)}"
+            )
         return rows
 
     def read_or_empty(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
         """As `read`, without rows where nothing is there."""
-        rows = self._rows(table, columns, levels)
-        return _no_rows(table, columns) if rows is None else rows
+        rows = self._read_rows(table, columns, levels)
+        return _make_empty_table(table, columns) if rows is None else rows
 
     def rows(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
         """As `read_or_empty`, less the files that cannot be read."""
         broken: dict[str, UnreadableFile] = {}
-        rows = self._rows(table, columns, levels, broken)
+        rows = self._read_rows(table, columns, levels, broken)
         self._skip(broken)
-        return _no_rows(table, columns) if rows is None else rows
+        return _make_empty_table(table, columns) if rows is None else rows
 
     def query(
         self, use: Callable[[duckdb.DuckDBPyConnection], One], *, only: Iterable[str] | None = None, first: Sequence[str] = ()
@@ -160,7 +164,7 @@ class Warehouse:
                 return use(connection)
 
         tables = list(TABLES if only is None else only)
-        return self._without_broken(read, tables, first, self._skip)
+        return self._read_without_broken(read, tables, first, self._skip)
 
     def connection(
         self, prepare: Callable[[duckdb.DuckDBPyConnection], None], *, only: Iterable[str]
@@ -173,7 +177,7 @@ class Warehouse:
             return connection
 
         tables = list(only)
-        return self._without_broken(read, tables, (), self._skip)
+        return self._read_without_broken(read, tables, (), self._skip)
 
     def read_earlier(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table | None:
         """The rows of a partition, for a stage that is about to replace it; None, with a warning: the file is damaged."""
@@ -188,23 +192,25 @@ class Warehouse:
     def remake(self, path: str) -> str:
         """The command that makes a file again, from stored responses where models were asked for it."""
         table, levels = self.place(path)
-        spec = _spec(table)
+        spec = _get_spec(table)
         if spec.space and ("{options}" in spec.remake or "{part}" in spec.remake):
-            levels |= self._snapshot_of(spec.space, levels)
+            levels |= self._choose_snapshot(spec.space, levels)
 
         def tell(columns: Sequence[str]) -> pa.Table:
             same = [name for name, other in TABLES.items() if other.remake.split()[:3] == spec.remake.split()[:3]]
-            told = [name for name in same if set(_spec(name).levels) == set(levels) and {*columns} <= {*_columns(name)}]
-            tables = [rows for name in told if (rows := self._rows(name, columns, levels, {})) is not None]
+            matching_tables = [
+                name for name in same if set(_get_spec(name).levels) == set(levels) and {*columns} <= {*_read_columns(name)}
+            ]
+            tables = [rows for name in matching_tables if (rows := self._read_rows(name, columns, levels, {})) is not None]
             return pa.concat_tables(tables) if tables else pa.table({name: pa.array([], pa.string()) for name in columns})
 
         return remake_command(spec.remake, levels, tell)
 
-    def _snapshot_of(self, space: Space, levels: Mapping[str, str]) -> dict[str, str]:
+    def _choose_snapshot(self, space: Space, levels: Mapping[str, str]) -> dict[str, str]:
         """A snapshot in which the partition was asked, or the first partition below these levels; nothing where none was."""
         asked = next(name for name, spec in TABLES.items() if spec.space == space and "snapshot" in spec.levels)
         found: dict[str, str] = {}
-        for level in _spec(asked).levels:
+        for level in _get_spec(asked).levels:
             there = [levels[level]] if level in levels else self.values(asked, level, **found)
             if not there:
                 return {}
@@ -213,14 +219,14 @@ class Warehouse:
 
     def place(self, path: str) -> tuple[str, dict[str, str]]:
         """The table of a file and its levels."""
-        return path.removeprefix(f"{self.root}/").partition("/")[0], self._levels_of(path)
+        return path.removeprefix(f"{self.root}/").partition("/")[0], self._parse_levels(path)
 
     def values(self, table: str, level: str, **levels: str) -> list[str]:
         """The values of the next folder level that have rows below the levels given; a space's first level in its order, others sorted."""
-        prefix, below = f"{level}=", len(_spec(table).levels) - len(levels) - 1
+        prefix, below = f"{level}=", len(_get_spec(table).levels) - len(levels) - 1
         infos = [one for one in self._list(self.folder(table, **levels), recursive=False) if one.base_name.startswith(prefix)]
-        names = [unquote(info.base_name[len(prefix) :]) for info in infos if holds_file(self.fs, info.path, _FILE, below)]
-        space = _spec(table).space
+        names = [unquote(info.base_name[len(prefix) :]) for info in infos if has_file(self.fs, info.path, _FILE, below)]
+        space = _get_spec(table).space
         return sorted(names, key=space.order) if space and level == space.first else sorted(names)
 
     def drop(self, space: Space, key: str) -> None:
@@ -253,11 +259,11 @@ class Warehouse:
                     connection.execute(sql)
                     continue
             elif files := [info for info in self._files(table, first) if info.path not in without]:
-                with self._reported("read", files[0].path):
-                    connection.register(table, as_one(self.fs, {info: self._levels_of(info.path) for info in files}))
+                with self._convert_errors("read", files[0].path):
+                    connection.register(table, build_dataset(self.fs, {info: self._parse_levels(info.path) for info in files}))
                 continue
-            if (schema := _spec(table).schema) and self._is_about(table, without):
-                connection.register(table, without_descriptions(schema.empty_table()))
+            if (schema := _get_spec(table).schema) and self._is_about(table, without):
+                connection.register(table, strip_descriptions(schema.empty_table()))
         return connection
 
     def files(self, table: str, first: Sequence[str] = ()) -> list[str]:
@@ -266,9 +272,11 @@ class Warehouse:
 
     def tables(self, among: Iterable[str] = TABLES) -> list[str]:
         """Those of these tables that have rows; sorted."""
-        return sorted(table for table in among if (self._view_sql(table) if self.is_local else self._below(self.folder(table))))
+        return sorted(
+            table for table in among if (self._view_sql(table) if self.is_local else self._list_folders(self.folder(table)))
+        )
 
-    def tables_in(self, query: str) -> Iterable[str]:
+    def find_tables(self, query: str) -> Iterable[str]:
         """The tables that a query may be about: those whose names stand in it; all where it asks what tables there are."""
         words = set(re.findall(r"\w+", query.lower()))
         catalogue = {"show", "information_schema", "duckdb_views", "duckdb_tables", "duckdb_columns", "pg_catalog"}
@@ -281,23 +289,25 @@ class Warehouse:
 
         def write(without: Collection[str]) -> Path:
             statements = {table: self._view_sql(table, without=without) for table in TABLES}
-            return self._views_file.refresh({sql: self._columns_of_one_file(name) for name, sql in statements.items() if sql})
+            return self._views_file.refresh(
+                {sql: self._read_single_file_columns(name) for name, sql in statements.items() if sql}
+            )
 
-        return self._without_broken(write, TABLES, (), lambda broken: None)
+        return self._read_without_broken(write, TABLES, (), lambda broken: None)
 
-    def _columns_of_one_file(self, table: str) -> pa.Schema | None:
+    def _read_single_file_columns(self, table: str) -> pa.Schema | None:
         """Of a table that is one file, as roll-ups are; None: of other tables, or being replaced. A view keeps the columns of its making."""
         try:
-            return None if _spec(table).levels else pq.read_schema(f"{self.folder(table)}/{_FILE}")
+            return None if _get_spec(table).levels else pq.read_schema(f"{self.folder(table)}/{_FILE}")
         except (OSError, pa.ArrowException):
             return None
 
     def _view_sql(self, table: str, first: Sequence[str] = (), without: Collection[str] = ()) -> str | None:
         patterns = []
-        for folder, depth in self._tops(table, first):
+        for folder, depth in self._list_top_folders(table, first):
             if self._is_about(table, without):
-                patterns += [glob.escape(path) for path in self._below(folder) if path not in without]
-            elif holds_file(self.fs, folder, _FILE, depth):
+                patterns += [glob.escape(path) for path in self._list_folders(folder) if path not in without]
+            elif has_file(self.fs, folder, _FILE, depth):
                 patterns.append("/".join([glob.escape(folder), *["*"] * depth, _FILE]))
         return view_of(table, patterns) if patterns else None
 
@@ -305,20 +315,20 @@ class Warehouse:
         return any(path.startswith(f"{self.folder(table)}/") for path in paths)
 
     def _files(self, table: str, first: Sequence[str]) -> list[pafs.FileInfo]:
-        return [info for folder, _ in self._tops(table, first) for info in self._infos_below(folder)]
+        return [info for folder, _ in self._list_top_folders(table, first) for info in self._list_infos_below(folder)]
 
-    def _tops(self, table: str, first: Sequence[str]) -> list[tuple[str, int]]:
+    def _list_top_folders(self, table: str, first: Sequence[str]) -> list[tuple[str, int]]:
         """The folders that hold the table's files, or those of these first levels, and how many levels of folders are below each."""
-        spec = _spec(table)
+        spec = _get_spec(table)
         if first and spec.space:
             return [(self.folder(table, **{spec.space.first: value}), len(spec.levels) - 1) for value in dict.fromkeys(first)]
         return [(self.folder(table), len(spec.levels))]
 
-    def _levels_of(self, file: str) -> dict[str, str]:
+    def _parse_levels(self, file: str) -> dict[str, str]:
         parts = (part.partition("=") for part in file.removeprefix(self.root).split("/")[:-1] if "=" in part)
         return {level: unquote(value) for level, _, value in parts}
 
-    def _rows(
+    def _read_rows(
         self,
         table: str,
         columns: Sequence[str] | None,
@@ -326,30 +336,30 @@ class Warehouse:
         broken: dict[str, UnreadableFile] | None = None,
     ) -> pa.Table | None:
         """The rows below the levels; None when nothing is there. A partition given in full is opened without asking whether it is there."""
-        if len(levels) == len(_spec(table).levels):
+        if len(levels) == len(_get_spec(table).levels):
             try:
-                return self._together(table, [f"{self.folder(table, **levels)}/{_FILE}"], columns, broken)
+                return self._read_together(table, [f"{self.folder(table, **levels)}/{_FILE}"], columns, broken)
             except FileNotFoundError:
                 return None
-        files = self._below(self.folder(table, **levels))
+        files = self._list_folders(self.folder(table, **levels))
         try:
-            return self._together(table, files, columns, broken) if files else None
+            return self._read_together(table, files, columns, broken) if files else None
         except FileNotFoundError as error:
             raise WarehouseError(f"removed while {table} was being read: {error}; try again") from error
 
-    def _below(self, folder: str) -> list[str]:
-        return [info.path for info in self._infos_below(folder)]
+    def _list_folders(self, folder: str) -> list[str]:
+        return [info.path for info in self._list_infos_below(folder)]
 
-    def _infos_below(self, folder: str) -> list[pafs.FileInfo]:
+    def _list_infos_below(self, folder: str) -> list[pafs.FileInfo]:
         found = (info for info in self._list(folder, recursive=True) if info.base_name == _FILE)
         return sorted(found, key=lambda info: str(info.path))
 
     def _list(self, folder: str, *, recursive: bool) -> list[pafs.FileInfo]:
-        with self._reported("list", folder):
+        with self._convert_errors("list", folder):
             return list(self.fs.get_file_info(pafs.FileSelector(folder, recursive=recursive, allow_not_found=True)))
 
     @contextmanager
-    def _reported(self, what: str, path: str) -> Iterator[None]:
+    def _convert_errors(self, what: str, path: str) -> Iterator[None]:
         """An object store that cannot be reached or refuses, and a folder that cannot be used, is an error that says so."""
         try:
             yield
@@ -359,7 +369,7 @@ class Warehouse:
             hint = "; choose another place with DTEF_WAREHOUSE" if error.errno in _NO_FOLDER else ""
             raise WarehouseError(f"cannot {what} {path}: {reason(str(error))}{hint}") from error
 
-    def _together(
+    def _read_together(
         self, table: str, files: Sequence[str], columns: Sequence[str] | None, broken: dict[str, UnreadableFile] | None
     ) -> pa.Table | None:
         """The rows of the files. `broken`: takes those that cannot be read; None: the first of them is raised."""
@@ -380,7 +390,7 @@ class Warehouse:
         self, table: str, file: str, columns: Sequence[str] | None, *, skipping: bool
     ) -> pa.Table | UnreadableFile | None:
         """The rows of a file. `skipping`: what is wrong with it is returned, and None where it was removed meanwhile, as a retired partition."""
-        schema = _spec(table).schema
+        schema = _get_spec(table).schema
         wanted = None if schema is None else pa.schema([schema.field(name) for name in columns or schema.names])
         try:
             return read_file(self.fs, file, columns, wanted)
@@ -390,10 +400,10 @@ class Warehouse:
             return None
         except UnreadableFile as error:
             if not skipping:
-                raise self._with_remedy(error) from error
+                raise self._add_remedy(error) from error
             return error
 
-    def _without_broken(
+    def _read_without_broken(
         self,
         read: Callable[[Collection[str]], One],
         tables: Iterable[str],
@@ -411,78 +421,78 @@ class Warehouse:
                 cause = error.__cause__ if isinstance(error, WarehouseError) else error
                 if not isinstance(cause, (duckdb.Error, pa.ArrowException)) or isinstance(cause, _NO_FAULT_OF_A_FILE):
                     raise
-                broken = self._broken(cause, tables, first, without)
+                broken = self._find_broken(cause, tables, first, without)
                 if not broken and (attempts == _TRIES or isinstance(cause, duckdb.BinderException)):
                     raise
                 without |= broken.keys()
                 skip(broken)
 
-    def _broken(self, error: Exception, tables: Iterable[str], first: Sequence[str], without: Collection[str]) -> Broken:
+    def _find_broken(self, error: Exception, tables: Iterable[str], first: Sequence[str], without: Collection[str]) -> Broken:
         """The files that a query failed by: damaged ones, else those that lack columns. A file that the error names is read whole."""
         message = str(error)
         found: dict[str, UnreadableFile] = {}
         for table in [table for table in tables if f"{self.folder(table)}/" in message] or tables:
             files = [path for path in self.files(table, first) if path not in without]
-            look = partial(self._fault, TABLES[table].schema, message)
+            look = partial(self._find_file_fault, TABLES[table].schema, message)
             found |= {one.path: one for one in self.each(look, files) if one}
         damaged = {path: one for path, one in found.items() if one.kind != "other columns"}
         lacks_columns = isinstance(error, duckdb.BinderException) or any(path in message for path in found)
         return damaged or (found if lacks_columns else {})
 
-    def _fault(self, schema: pa.Schema | None, message: str, path: str) -> UnreadableFile | None:
-        return fault(self.fs, path, schema, whole=path in message)
+    def _find_file_fault(self, schema: pa.Schema | None, message: str, path: str) -> UnreadableFile | None:
+        return find_fault(self.fs, path, schema, whole=path in message)
 
     def _skip(self, broken: Broken) -> None:
         """Note the files, and warn of those that were not noted before."""
-        new = {path: f"skipped: {self._with_remedy(error)}" for path, error in broken.items() if path not in self.skipped}
+        new = {path: f"skipped: {self._add_remedy(error)}" for path, error in broken.items() if path not in self.skipped}
         self.skipped |= new
         for line in list(new.values())[:FILES_NAMED]:
             self.warn(line)
         if (more := len(new) - FILES_NAMED) > 0:
-            self.warn(f"skipped, since they cannot be read: {counted(more, 'more file')}")
+            self.warn(f"skipped, since they cannot be read: {format_count(more, 'more file')}")
 
-    def forget_mended(self) -> None:
+    def drop_mended(self) -> None:
         """Drop from `skipped` what can be read by now."""
         for path in list(self.skipped):
-            if fault(self.fs, path, _spec(self.place(path)[0]).schema, whole=True) is None:
+            if find_fault(self.fs, path, _get_spec(self.place(path)[0]).schema, whole=True) is None:
                 del self.skipped[path]
 
-    def _with_remedy(self, error: UnreadableFile) -> UnreadableFile:
+    def _add_remedy(self, error: UnreadableFile) -> UnreadableFile:
         """The error with the command that makes the file again; none for a file that the system does not let anyone read."""
         return (
             error if error.kind == "refused" else UnreadableFile(error.path, error.reason, error.kind, self.remake(error.path))
         )
 
-    def _what(self, table: str, levels: Mapping[str, str]) -> str:
+    def _describe_part(self, table: str, levels: Mapping[str, str]) -> str:
         if not levels:
             return "yet"
-        asked, space = ", ".join(f"{level} {value}" for level, value in levels.items()), _spec(table).space
-        if space is None or table != _ingested(space):
+        asked, space = ", ".join(f"{level} {value}" for level, value in levels.items()), _get_spec(table).space
+        if space is None or table != _find_ingested_table(space):
             return f"for {asked}"
         return f"for {asked} (ingested {space.first}s: {', '.join(self.values(table, space.first)) or 'none'})"
 
 
-def _spec(table: str) -> TableSpec:
+def _get_spec(table: str) -> TableSpec:
     if table not in TABLES:
         raise WarehouseError(f"unknown table {table!r}; tables: {', '.join(TABLES)}")
     return TABLES[table]
 
 
-def part_of_family(table: str, family: str) -> dict[str, str]:
+def build_family_levels(table: str, family: str) -> dict[str, str]:
     """The levels of a family's part of a table over all families; none of any other table."""
-    return {"family": family} if _spec(table).levels == ("family",) else {}
+    return {"family": family} if _get_spec(table).levels == ("family",) else {}
 
 
-def _columns(table: str) -> list[str]:
-    schema = _spec(table).schema
+def _read_columns(table: str) -> list[str]:
+    schema = _get_spec(table).schema
     return schema.names if schema else []
 
 
-def _no_rows(table: str, columns: Sequence[str] | None) -> pa.Table:
-    schema = _spec(table).schema or pa.schema([])
+def _make_empty_table(table: str, columns: Sequence[str] | None) -> pa.Table:
+    schema = _get_spec(table).schema or pa.schema([])
     return schema.empty_table().select(list(columns)) if columns else schema.empty_table()
 
 
-def _ingested(space: Space) -> str:
+def _find_ingested_table(space: Space) -> str:
     """The table that says which partitions of the space there are."""
     return next(table for table, spec in TABLES.items() if spec.space == space)

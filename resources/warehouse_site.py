@@ -15,7 +15,7 @@ import dtef_pipeline
 from dtef_pipeline.families import SHARED_TABLES
 from dtef_pipeline.identity import digest
 from dtef_pipeline.site.paths import board_page
-from resources.written_pages import WrittenPages, listed_pages, site_folder, write_pages
+from resources.written_pages import SiteWriteResult, find_site_folder, listed_pages, write_pages
 
 if TYPE_CHECKING:
     from dtef_pipeline.site.family_view import FamilySite
@@ -25,26 +25,28 @@ _FINGERPRINTS_FILE = ".families.json"
 """The file beside the pages that says what the pages of each family were made of: a fingerprint by family."""
 
 
-def write_site(warehouse: Warehouse, instead: Iterable[FamilySite] = ()) -> WrittenPages:
-    """Write the site over all families into the folder of the warehouse. `instead`: as of `sites.family_sites`.
+def write_site(warehouse: Warehouse, instead: Iterable[FamilySite] = ()) -> SiteWriteResult:
+    """Write the site over all families into the folder of the warehouse. `instead`: as of `sites.load_family_sites`.
 
     Details of a family are kept as they are where its fingerprint is that of the last time; pages over all families are always made.
     """
-    from dtef_pipeline.sites import family_sites, make_site, site_tables
+    from dtef_pipeline.sites import list_site_tables, load_family_sites, make_site
 
-    sites = family_sites(instead)
+    sites = load_family_sites(instead)
 
-    def write(connection: duckdb.DuckDBPyConnection) -> WrittenPages:
+    def write(connection: duckdb.DuckDBPyConnection) -> SiteWriteResult:
         now = _fingerprints(warehouse, connection, sites)
         kept = {name for name in _unchanged(warehouse, now) if _is_whole(warehouse, name)}
         # Where writing stops half way, the other families are made again the next time.
         _store(warehouse, {name: now[name] for name in kept})
         pages = make_site(connection, sites, kept)
-        written = write_pages(warehouse.fs, site_folder(warehouse), pages, warehouse.put, lambda name: _family_of(name) in kept)
+        written = write_pages(
+            warehouse.fs, find_site_folder(warehouse), pages, warehouse.put, lambda name: _family_of(name) in kept
+        )
         _store(warehouse, now)
         return written
 
-    return warehouse.query(write, only=site_tables())
+    return warehouse.query(write, only=list_site_tables())
 
 
 def _family_of(page: str) -> str:
@@ -79,7 +81,7 @@ def _program() -> Iterator[tuple[object, ...]]:
 
 
 def _unchanged(warehouse: Warehouse, now: Mapping[str, str]) -> Iterator[str]:
-    path = f"{site_folder(warehouse)}/{_FINGERPRINTS_FILE}"
+    path = f"{find_site_folder(warehouse)}/{_FINGERPRINTS_FILE}"
     if warehouse.fs.get_file_info(path).type != pafs.FileType.File:
         return
     with warehouse.fs.open_input_stream(path) as stream:
@@ -93,7 +95,7 @@ def _unchanged(warehouse: Warehouse, now: Mapping[str, str]) -> Iterator[str]:
 
 def _is_whole(warehouse: Warehouse, family: str) -> bool:
     """Whether every page of the family that was written is there still."""
-    folder = site_folder(warehouse)
+    folder = find_site_folder(warehouse)
     wanted = {name for name in listed_pages(warehouse.fs, folder) if _family_of(name) == family}
     selector = pafs.FileSelector(f"{folder}/{family}", allow_not_found=True, recursive=True)
     there = {one.path for one in warehouse.fs.get_file_info(selector)}
@@ -101,4 +103,4 @@ def _is_whole(warehouse: Warehouse, family: str) -> bool:
 
 
 def _store(warehouse: Warehouse, fingerprints: Mapping[str, str]) -> None:
-    warehouse.put(f"{site_folder(warehouse)}/{_FINGERPRINTS_FILE}", json.dumps(fingerprints, indent=1).encode())
+    warehouse.put(f"{find_site_folder(warehouse)}/{_FINGERPRINTS_FILE}", json.dumps(fingerprints, indent=1).encode())

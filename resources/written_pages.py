@@ -25,7 +25,7 @@ _MARK_WITHIN = 100_000
 """Bytes of a file in which the mark of a page stands: behind a title of any length that a name may have."""
 
 
-class WrittenPages(NamedTuple):
+class SiteWriteResult(NamedTuple):
     """What writing came to."""
 
     sizes: dict[str, int]
@@ -41,7 +41,7 @@ def write_pages(
     pages: Iterable[tuple[str, str]],
     put: Callable[[str, bytes], object],
     is_kept: Callable[[str], bool] = lambda name: False,
-) -> WrittenPages:
+) -> SiteWriteResult:
     """Write files (path in the folder, text) into a folder that is there, and remove those of earlier times that are not among them.
 
     `is_kept`: whether a file of an earlier time stays, by its path. `put` writes a file: its full path and content. Where writing stops half
@@ -60,15 +60,15 @@ def write_pages(
         raise
     removed = _remove(fs, folder, {name: found for name, found in listed.items() if name not in hashes})
     _list(put, folder, hashes)
-    return WrittenPages(sizes, removed, len(hashes) - len(sizes))
+    return SiteWriteResult(sizes, removed, len(hashes) - len(sizes))
 
 
-def site_folder(warehouse: Warehouse) -> str:
+def find_site_folder(warehouse: Warehouse) -> str:
     """Where the site lies in a warehouse."""
     return f"{warehouse.root}/{SITE_FOLDER}"
 
 
-def foreign_pages(fs: pafs.FileSystem, folder: str) -> Callable[[str], bool]:
+def make_foreign_check(fs: pafs.FileSystem, folder: str) -> Callable[[str], bool]:
     """Whether a file of that name lies in the folder that no report has written: it is not in the list, and has not the mark of a page."""
     listed = listed_pages(fs, folder)
 

@@ -68,9 +68,9 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]
     for reason, files in sorted(places.items()):
         reporter.write_line(f"left out: {len(files)} in {', '.join(sorted(set(files)))}: {reason}", yellow=True)
     if any(report.nodeid.startswith(SANDBOX_TESTS) for report in reporter.stats.get("passed", [])):
-        from resources.sandbox.run import found_level
+        from resources.sandbox.run import choose_level
 
-        reporter.write_line(f"sandbox: programs were run at the level {found_level(trust_answers=True).words}")
+        reporter.write_line(f"sandbox: programs were run at the level {choose_level(trust_answers=True).words}")
 
 
 @pytest.fixture(scope="session", autouse=True)

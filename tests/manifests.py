@@ -16,7 +16,7 @@ from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster_k8s.job import construct_dagster_k8s_job
 
 from assets.kubernetes_runs import WatchedK8sRunLauncher
-from assets.stage.dagster_internals import named_run_launcher
+from assets.stage.dagster_internals import load_run_launcher
 from tests.conftest import ROOT
 
 MANIFESTS = sorted((ROOT / "deploy" / "kubernetes").rglob("*.yaml"))
@@ -71,7 +71,7 @@ def job_of_a_run(home: Path, namespace: str, samples: bool = False) -> tuple[str
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dagster_k8s.launcher.load_kubernetes_config", lambda **_: None)
         patch.setenv("DTEF_NAMESPACE", namespace)
-        launcher = named_run_launcher(home)
+        launcher = load_run_launcher(home)
         assert isinstance(launcher, WatchedK8sRunLauncher)
         context = launcher.get_container_context_for_run(run)
         job = construct_dagster_k8s_job(

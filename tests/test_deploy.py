@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from assets.celery_runs import SETTINGS, WatchedCeleryRunLauncher
-from assets.stage.dagster_internals import named_run_launcher, storage_settings
+from assets.stage.dagster_internals import load_run_launcher, read_storage_settings
 from resources.gateway.gateway import Gateway
 from resources.settings import Settings
 from tests.conftest import ROOT
@@ -136,7 +136,7 @@ class TestSettingsOfDagster:
     def test_dagster_takes_them(self, home: Path, where: str) -> None:
         text = on_kubernetes() if where == "kubernetes" else (DEPLOY / "celery" / "dagster.yaml").read_text(encoding="utf-8")
         (home / "dagster.yaml").write_text(text, encoding="utf-8")
-        assert storage_settings(home)["postgres_url"]
+        assert read_storage_settings(home)["postgres_url"]
 
     def test_they_differ_from_those_of_one_machine_in_what_the_pages_say(self) -> None:
         celery = yaml.safe_load((DEPLOY / "celery" / "dagster.yaml").read_text(encoding="utf-8"))
@@ -149,7 +149,7 @@ class TestSettingsOfDagster:
 
     def test_a_worker_has_the_settings_of_the_launcher(self, home: Path) -> None:
         shutil.copyfile(DEPLOY / "celery" / "dagster.yaml", home / "dagster.yaml")
-        launcher = named_run_launcher(home)
+        launcher = load_run_launcher(home)
         assert isinstance(launcher, WatchedCeleryRunLauncher)
         assert {name: launcher.celery.conf[name] for name in SETTINGS} == SETTINGS
         assert launcher.celery.conf.broker_url == launcher.celery.conf.result_backend == "redis://127.0.0.1:1/0"
@@ -262,7 +262,7 @@ class TestCompose:
             ["sh", "-c", f"set -a; . {shlex.quote(str(file))}; env -0"], env={}, check=True, stdout=subprocess.PIPE, text=True
         ).stdout
         given = dict(line.split("=", 1) for line in told.split("\0") if line)
-        settings = Settings.from_environment(given)
+        settings = Settings.read_environment(given)
         assert settings.warehouse == "s3://dtef/warehouse?endpoint_override=objects:9000&scheme=http"
         assert settings.responses.startswith("postgresql+psycopg://")
         assert settings.partitions_per_run == 50

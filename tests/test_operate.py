@@ -27,7 +27,7 @@ from dagster._grpc.client import DagsterGrpcClient
 import assets.run_launcher
 from assets.run_launcher import WatchedRunLauncher
 from dtef_pipeline.cli import main
-from resources.responses.processes import runs_since
+from resources.responses.processes import is_running_since
 from tests.conftest import ROOT
 from tests.postgres import NoPostgres, running_postgres
 
@@ -217,7 +217,7 @@ class TestKilledWorker:
 
     def _dies(self, pid: int) -> bool:
         deadline = time.monotonic() + 20
-        while (alive := runs_since(pid, time.time())) and time.monotonic() < deadline:
+        while (alive := is_running_since(pid, time.time())) and time.monotonic() < deadline:
             time.sleep(0.02)
         return not alive
 

@@ -59,7 +59,7 @@ def answer_calls(
     replayed = stored(keys, TAKEN_OVER)
     known = set(replayed["request_key"].to_pylist())
     lists = [one for one in requests if isinstance(one, RequestList)]
-    together: Sequence[Request] = RequestList.together(lists).where_stored(known)
+    together: Sequence[Request] = RequestList.together(lists).mark_stored(known)
     if len(lists) < len(requests):
         together = [one for some in requests for one in some]
     failures = ask(together) if together else {}

@@ -13,7 +13,7 @@ from dtef_pipeline.family.record import Family, FamilyBoard, Preview
 from dtef_pipeline.family.stage import Tables
 
 
-def define_board(family: Family, board: FamilyBoard) -> dg.AssetsDefinition:
+def build_board_asset(family: Family, board: FamilyBoard) -> dg.AssetsDefinition:
     """The asset of a board, which publishes its tables."""
 
     def compute(store: Store) -> dg.MaterializeResult[Any]:

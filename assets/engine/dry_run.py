@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from assets.engine.stage_inputs import Shared, StageInputs, begins_snapshot
+from assets.engine.stage_inputs import Shared, StageInputs, is_first_snapshot_stage
 from assets.stage.snapshots import require_snapshot
-from dtef_pipeline.asking.embeddings import batches, text_hash
-from dtef_pipeline.asking.episodes import Episode, Played, in_windows, responses_by_key
+from dtef_pipeline.asking.embeddings import hash_text, split_text_batches
+from dtef_pipeline.asking.episodes import Episode, Played, index_responses, split_into_windows
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.planned_calls import PlannedCalls, PlannedTotals, prompt_tokens
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Message, Request, Response
@@ -28,10 +28,10 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import RunSettings
-from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Foreseen, Lengths, Stage, Tables, joined_rows
-from resources.gateway.embedder import NOTHING_EMBEDDED, Embedded
+from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Foreseen, Lengths, Stage, Tables, concatenate_tables
+from resources.gateway.embedder import NOTHING_EMBEDDED, EmbeddingResult
 from resources.known_models import known_models
-from resources.responses.store import RESPONSES, ResponseStore, StoredModel
+from resources.responses.store import RESPONSES, ModelInStore, ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -55,7 +55,7 @@ class NoResponses:
     def responses(self, keys: Iterable[str], columns: Sequence[str] = ()) -> pa.Table:
         return RESPONSES.empty_table().select(list(columns or RESPONSES.names))
 
-    def models(self, snapshot: str) -> list[StoredModel]:
+    def models(self, snapshot: str) -> list[ModelInStore]:
         return []
 
 
@@ -148,14 +148,14 @@ class _Planner:
         behind_name = stage.replies.behind_name + foreseen.behind_name
         return self.found.counts.row(request.role, request.model, behind_name)
 
-    def usual_tokens(self, stage: Stage, request: Request, foreseen: Foreseen = _UNFORESEEN) -> float:
+    def estimate_reply_tokens(self, stage: Stage, request: Request, foreseen: Foreseen = _UNFORESEEN) -> float:
         """Tokens of a reply to the request as it usually is."""
         if stage.name not in self._lengths:
-            self._lengths[stage.name] = mean_lengths(self.outside.warehouse, stage.replies.lengths)
+            self._lengths[stage.name] = compute_mean_lengths(self.outside.warehouse, stage.replies.lengths)
         usual = self._lengths[stage.name].get(request.model.variant + foreseen.way)
         if usual is None:
             usual = self._assumed_tokens(stage, request, foreseen)
-        return min(float(usual), _most_tokens(request))
+        return min(float(usual), _estimate_max_tokens(request))
 
     def _assumed_tokens(self, stage: Stage, request: Request, foreseen: Foreseen) -> float:
         """The same where no reply is known; notes that it is assumed."""
@@ -214,14 +214,14 @@ class _DryInputs(StageInputs):
         for name, value in metadata.items():
             self._partition.planner.found.said[name].append(value)
 
-    def embed(self, texts: Sequence[str], spec: ModelSpec, known: int) -> Embedded:
+    def embed(self, texts: Sequence[str], spec: ModelSpec, known: int) -> EmbeddingResult:
         """Counts the texts. Those without a vector stay without one."""
         row = self._partition.planner.found.counts.row(EMBEDDER, spec)
         row.planned += known + len(texts)
         row.requests += known + len(texts)
         row.replayed += known
         if texts and not spec.is_local:
-            calls, messages = len(batches(sorted(texts, key=text_hash))), [Message("user", text) for text in texts]
+            calls, messages = len(split_text_batches(sorted(texts, key=hash_text))), [Message("user", text) for text in texts]
             tokens = prompt_tokens(messages)
             row.send(tokens, 0, calls)
             row.may_send(tokens + self._partition.longer(messages), 0, calls)
@@ -278,7 +278,7 @@ class _Partition:
 
     def _require_snapshot(self, stage: Stage) -> None:
         planner = self.planner
-        if begins_snapshot(stage):
+        if is_first_snapshot_stage(stage):
             require_snapshot(planner.outside.warehouse, stage.name, planner.family.space, [self.key], planner.settings.snapshot)
 
     def longer(self, messages: Sequence[Message]) -> float:
@@ -299,10 +299,10 @@ class _Partition:
 
         def make() -> Tables:
             lacking = [one for one in requests if one.key not in known]
-            failures = {one.key: _not_imported(one) for one in lacking if one.model.is_imported}
-            stand_ins = [_response(one, self.stand_in(stage, one)) for one in lacking if one.key not in failures]
-            stored = pa.concat_tables([self.planner.store.responses(plan.keys()), _response_table(stand_ins)])
-            return plan.written(plan.rows(stored, failures))
+            failures = {one.key: _import_failure(one) for one in lacking if one.model.is_imported}
+            stand_ins = [_make_response(one, self.make_stand_in(stage, one)) for one in lacking if one.key not in failures]
+            stored = pa.concat_tables([self.planner.store.responses(plan.keys()), _build_response_table(stand_ins)])
+            return plan.merge_with_stored(plan.rows(stored, failures))
 
         return make
 
@@ -310,12 +310,12 @@ class _Partition:
         """Play the episodes, and count their requests; what makes the tables."""
         self.planner.found.sizes[stage.name] += plan.size
         playing, parts = _Playing(self, stage, plan), [plan.rows((), ())]
-        for some in in_windows(plan.episodes(), stage.at_a_time):
+        for some in split_into_windows(plan.episodes(), stage.at_a_time):
             played = playing.play(some)
             if stage.name in self.planner.read_later:
                 parts.append(plan.rows(some, played))
         playing.close()
-        return lambda: plan.written(joined_rows(parts))
+        return lambda: plan.merge_with_stored(concatenate_tables(parts))
 
     def count(self, stage: Stage, request: Request, foreseen: Foreseen = _UNFORESEEN, *, is_stored: bool) -> bool:
         """Count a planned request; whether it is sent, and was not counted before. Of models whose replies were made elsewhere none is."""
@@ -325,19 +325,19 @@ class _Partition:
         row.replayed += is_new and is_stored
         if not is_new or is_stored or request.model.is_imported:
             return False
-        row.send(prompt_tokens(request.conversation), self.planner.usual_tokens(stage, request, foreseen))
+        row.send(prompt_tokens(request.conversation), self.planner.estimate_reply_tokens(stage, request, foreseen))
         return True
 
     def may_send(self, row: PlannedCalls, request: Request, longer: float = inf, shown: float = 0.0) -> None:
         """Count a call with the longest prompt and reply. `longer`: as `EpisodePlan.longer_at_most`; `shown`: tokens of the reply before."""
         messages = request.conversation
         tokens = prompt_tokens(messages) + min(self.longer(messages), longer)
-        row.may_send(tokens + shown, _most_tokens(request))
+        row.may_send(tokens + shown, _estimate_max_tokens(request))
 
-    def stand_in(self, stage: Stage, request: Request) -> str:
+    def make_stand_in(self, stage: Stage, request: Request) -> str:
         """A text of the usual length, which differs from that of every other request."""
-        usual, mark = self.planner.usual_tokens(stage, request), f"zq{request.key[:16].translate(_HEX_AS_LETTERS)}"
-        self._longer[mark] = _most_tokens(request) - usual
+        usual, mark = self.planner.estimate_reply_tokens(stage, request), f"zq{request.key[:16].translate(_HEX_AS_LETTERS)}"
+        self._longer[mark] = _estimate_max_tokens(request) - usual
         return mark + _STAND_IN_WORD * max(0, round(usual) - _MARK_TOKENS)
 
 
@@ -379,7 +379,7 @@ class _Playing:
 
     def _answer(self, asked: Sequence[_Asked]) -> list[tuple[Episode, Played]]:
         """Count these requests and add their replies; the episodes that go on."""
-        stored = responses_by_key(self._planner.store.responses([one.request.key for one in asked]))
+        stored = index_responses(self._planner.store.responses([one.request.key for one in asked]))
         going = []
         for one in asked:
             reply = stored.get(one.request.key)
@@ -388,12 +388,12 @@ class _Playing:
                 one.came.responses.append(reply)
                 going.append((one.episode, one.came))
             elif one.request.model.is_imported:
-                one.came.failure = _not_imported(one.request)
-            elif self._stand_in(one, is_sent=is_sent):
+                one.came.failure = _import_failure(one.request)
+            elif self._add_stand_in(one, is_sent=is_sent):
                 going.append((one.episode, one.came))
         return going
 
-    def _stand_in(self, one: _Asked, *, is_sent: bool) -> bool:
+    def _add_stand_in(self, one: _Asked, *, is_sent: bool) -> bool:
         """Add a stand-in; whether the episode goes on."""
         episode, came, request = one
         if self._most is not None:
@@ -401,9 +401,9 @@ class _Playing:
         elif is_sent:
             self._partition.may_send(self._planner.row(self._stage, request), request, self._plan.longer_at_most)
             self._sent[request.key] = request
-        usual = self._partition.stand_in(self._stage, request)
+        usual = self._partition.make_stand_in(self._stage, request)
         text = self._plan.stand_in(episode, request, usual)
-        came.responses.append(_response(request, usual if text is None else text))
+        came.responses.append(_make_response(request, usual if text is None else text))
         if text is None:
             self._count_further(episode, came)
         return text is not None
@@ -413,46 +413,46 @@ class _Playing:
         last = self._sent.pop(came.responses[-1].request_key, None) if came.responses else None
         if last is None:
             return
-        if (request := episode.next([*came.responses[:-1], _response(last, "", _CUT)])) is not None:
+        if (request := episode.next([*came.responses[:-1], _make_response(last, "", _CUT)])) is not None:
             is_shown = sum(one.role == "assistant" for one in request.conversation) >= len(came.responses)
-            row, shown = self._planner.row(self._stage, last), _most_tokens(last) if is_shown else 0.0
+            row, shown = self._planner.row(self._stage, last), _estimate_max_tokens(last) if is_shown else 0.0
             self._partition.may_send(row, request, self._plan.longer_at_most, shown)
 
 
-def _not_imported(request: Request) -> Failure:
+def _import_failure(request: Request) -> Failure:
     return Failure(request.key, "no such response was imported", 0, "missing")
 
 
-def _response(request: Request, text: str, finish_reason: str | None = None) -> Response:
+def _make_response(request: Request, text: str, finish_reason: str | None = None) -> Response:
     """A response that nobody gave."""
     model = request.model
     asked = (request.key, request.prompt_id, model.name, model.variant, request.draw, request.snapshot)
     return Response(*asked, text, finish_reason, None, None, None, None, None, 0.0, 1, _AT_NO_TIME, role=request.role)
 
 
-def _most_tokens(request: Request) -> float:
+def _estimate_max_tokens(request: Request) -> float:
     return inf if request.max_tokens is None else float(request.max_tokens)
 
 
-def _response_table(responses: Sequence[Response]) -> pa.Table:
+def _build_response_table(responses: Sequence[Response]) -> pa.Table:
     """As of `ResponseStore.responses`."""
     return pa.table(
         [pa.array([getattr(one, column.name) for one in responses], column.type) for column in RESPONSES], schema=RESPONSES
     )
 
 
-def mean_lengths(warehouse: Warehouse, lengths: Iterable[Lengths]) -> dict[str, float]:
+def compute_mean_lengths(warehouse: Warehouse, lengths: Iterable[Lengths]) -> dict[str, float]:
     """Mean tokens of a reply by model variant, of all partitions and snapshots; of several tables with the variant, of the last."""
     found: dict[str, float] = {}
     for one in lengths:
         if warehouse.tables([one.table]):
             sql = _SQL_OF_ROWS if one.replies else _SQL_OF_REQUESTS
-            rows = warehouse.query(partial(_rows, sql.format(**one._asdict())), only=[one.table])
+            rows = warehouse.query(partial(_query_rows, sql.format(**one._asdict())), only=[one.table])
             found |= {str(name): float(mean) for name, mean in rows}
     return found
 
 
-def _rows(sql: str, connection: duckdb.DuckDBPyConnection) -> list[Any]:
+def _query_rows(sql: str, connection: duckdb.DuckDBPyConnection) -> list[Any]:
     return connection.execute(sql).fetchall()
 
 

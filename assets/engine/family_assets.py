@@ -4,24 +4,24 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from assets.engine.board_assets import define_board
+from assets.engine.board_assets import build_board_asset
 from assets.engine.family_jobs import family_jobs
-from assets.engine.family_nights import NightPlan, define_night
-from assets.engine.part_files import all_stages, define_files
+from assets.engine.family_nights import NightPlan, build_night_schedule
+from assets.engine.part_files import all_stages, build_file_source
 from assets.engine.site_report import report
 from assets.engine.stage_assets import stage_assets
-from assets.stage.asked import models_of
-from assets.stage.family_costs import define_costs
-from assets.stage.family_drift import FamilyDrift, define_drift
-from assets.stage.noted_files import partitions_of
+from assets.stage.asked import load_store_models
+from assets.stage.family_costs import build_costs_asset
+from assets.stage.family_drift import FamilyDrift, build_drift_assets
+from assets.stage.noted_files import list_partitions
 from assets.stage.resources import Store
-from dtef_pipeline.family.item_scores import OVERALL, item_boards
+from dtef_pipeline.family.item_scores import OVERALL, compute_item_boards
 from dtef_pipeline.family.item_subject import item_subject
 from dtef_pipeline.family.record import Family, FamilyBoard, Preview
 from dtef_pipeline.family.run_settings import PartSettings, run_config
 from dtef_pipeline.family.stage import Stage, Tables
-from dtef_pipeline.text.counted import plural
-from dtef_pipeline.text.nearest import fitting
+from dtef_pipeline.text.counted import format_plural
+from dtef_pipeline.text.nearest import filter_by_patterns
 
 
 class FamilyAssets(NamedTuple):
@@ -39,7 +39,7 @@ class FamilyAssets(NamedTuple):
 def assemble(family: Family) -> FamilyAssets:
     """Of a family that the engine assembles."""
     partitions = dg.DynamicPartitionsDefinition(name=family.space.name)
-    files = define_files(
+    files = build_file_source(
         family.name,
         partitions,
         f"The file of each {family.part}: one partition, observed when it is added (`dtef {family.name} add`). Its data version is a hash of "
@@ -48,11 +48,11 @@ def assemble(family: Family) -> FamilyAssets:
     stages = all_stages(family)
     made = stage_assets(family, stages)
     run = f"dtef {family.name} run"
-    costs = define_costs(family, [one.name for one in stages if one.asks])
-    drift, *watched = define_drift(
+    costs = build_costs_asset(family, [one.name for one in stages if one.asks])
+    drift, *watched = build_drift_assets(
         FamilyDrift(item_subject(family), code_version="1", besides="", scores=(family.scored, family.part, run))
     )
-    boards = [define_board(family, one) for one in (item_board_of(family), *family.boards)]
+    boards = [build_board_asset(family, one) for one in (build_item_board(family), *family.boards)]
     roll_ups = [*boards, costs, drift, report]
     jobs = family_jobs(family, stages, roll_ups)
     checks = [one for one in made if isinstance(one, dg.AssetChecksDefinition)]
@@ -62,22 +62,22 @@ def assemble(family: Family) -> FamilyAssets:
         jobs.pipeline,
         [jobs.pipeline, jobs.roll_ups],
         [jobs.boards_after_run],
-        [_night(family, stages)],
+        [_build_schedule(family, stages)],
     )
 
 
-def item_board_of(family: Family) -> FamilyBoard:
+def build_item_board(family: Family) -> FamilyBoard:
     """The board of a family that the engine assembles, and its part of `comparisons`."""
     schema = family.all_tables[family.board].schema
 
     def make(connection: Any, _: Any) -> Tables:
-        return item_boards(connection, family.name, family.scored, family.space, family.scores, schema)
+        return compute_item_boards(connection, family.name, family.scored, family.space, family.scores, schema)
 
     shown = (*family.scores.board, "rank", "model", "score", "score_low", "score_high", "n_items", "note")
     return FamilyBoard(
         family.board,
         f"""Models ranked by their mean score over items: one row per cut, metric and model variant, with a 95 % interval by whole
-    {plural(family.scores.cluster_noun)}. The cut `{OVERALL}` is of all, `part` of each {family.part}.
+    {format_plural(family.scores.cluster_noun)}. The cut `{OVERALL}` is of all, `part` of each {family.part}.
 
     Of each {family.part} the latest snapshot counts that scored at least half of its items. A model is ranked that has a score for nine
     tenths of the items. Beside it stands the family's part of `comparisons` (every two models, paired by item).""",
@@ -87,13 +87,13 @@ def item_board_of(family: Family) -> FamilyBoard:
     )
 
 
-def _night(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDefinition:
+def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDefinition:
     """The stages after the first, for the partitions that the panel names and that were made."""
 
     def plan(context: dg.ScheduleEvaluationContext, store: Store, settings: PartSettings) -> NightPlan:
-        models_of(store).resolve(settings.models)
-        known = partitions_of(context.instance, family.space)
-        wanted = fitting(known, settings.parts, f"{family.name}.parts")
+        load_store_models(store).resolve(settings.models)
+        known = list_partitions(context.instance, family.space)
+        wanted = filter_by_patterns(known, settings.parts, f"{family.name}.parts")
         keys = [
             key
             for key in wanted
@@ -101,14 +101,16 @@ def _night(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDefinition:
         ]
         return NightPlan(known, wanted, keys, run_config(settings, {one.name: one.settings for one in stages[1:]}))
 
-    return define_night(
+    return build_night_schedule(
         family,
         plan,
         name=f"nightly_{family.name}",
         job=f"{family.name}_pipeline",
         at=(4, 0),
-        description=f"the {plural(family.part)} that the panel's section `{family.name}` (DTEF_PANEL) names are asked again, in a snapshot "
-        "named after the date.",
+        description=(
+            f"the {format_plural(family.part)} that the panel's section `{family.name}` (DTEF_PANEL) names are asked "
+            "again, in a snapshot named after the date."
+        ),
         what=family.name,
         nothing=f"no {family.part} of the panel has been added and made yet: `dtef {family.name} add PATH` does",
     )

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from assets.engine.settings_config import family_panel
+from assets.engine.settings_config import load_family_panel
 from assets.stage.night_request import night_request
 from assets.stage.resources import Store
 from dtef_pipeline.family.record import Family
@@ -29,7 +29,7 @@ Plan = Callable[[dg.ScheduleEvaluationContext, Store, Any], NightPlan]
 """What the settings of a panel come to, in the snapshot that they name. Raises ConfigError."""
 
 
-def define_night(
+def build_night_schedule(
     family: Family,
     plan: Plan,
     *,
@@ -59,7 +59,7 @@ def define_night(
         description=f"Every night at {hour}:{minute:02} UTC: {description} Off until switched on.",
     )
     def schedule(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
-        panel = read_panel(store.settings) if read_panel else family_panel(store.settings, family.name, family.settings)
+        panel = read_panel(store.settings) if read_panel else load_family_panel(store.settings, family.name, family.settings)
         if panel is None or not names_any(panel):
             return dg.SkipReason(f"no panel file with a section `{family.name}`{named} is named in DTEF_PANEL")
         night = context.scheduled_execution_time.date().isoformat()

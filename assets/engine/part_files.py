@@ -7,13 +7,13 @@ import dagster as dg
 
 from assets.stage.partitions import OWNERS
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.family.record import Family, loaded_parts
+from dtef_pipeline.family.record import Family, load_parts
 from dtef_pipeline.family.run_settings import RunSettings
-from dtef_pipeline.family.stage import Inputs, Stage, Tables, unique
-from resources.part_files import part_notes
+from dtef_pipeline.family.stage import Inputs, Stage, Tables, make_uniqueness_check
+from resources.part_files import open_part_notes
 
 
-def define_files(name: str, partitions: dg.PartitionsDefinition[str], description: str) -> dg.AssetSpec:
+def build_file_source(name: str, partitions: dg.PartitionsDefinition[str], description: str) -> dg.AssetSpec:
     """The source `NAME_files`: what partitions are loaded from, observed when it is added."""
     return dg.AssetSpec(
         f"{name}_files",
@@ -29,13 +29,13 @@ def load_stage(family: Family) -> Stage:
     """The first stage: the rows of a partition, as its file has them."""
 
     def load(inputs: Inputs, _: RunSettings) -> Tables:
-        note = part_notes(family.name).read(inputs.outside.warehouse, inputs.key)
+        note = open_part_notes(family.name).read(inputs.outside.warehouse, inputs.key)
         if note is None:
             raise DtefError(f"{inputs.key}: no file of it is known; `dtef {family.name} add PATH` adds it")
         path = Path(note.path)
         if not path.is_file():
             raise DtefError(f"{path} is not there any more: `dtef {family.name} add` takes {inputs.key} from elsewhere")
-        found = inputs.remember(path, lambda: loaded_parts(family, path))
+        found = inputs.remember(path, lambda: load_parts(family, path))
         if inputs.key not in found:
             raise DtefError(f"{path} has no {inputs.key} any more; it has: {', '.join(found) or 'nothing'}")
         return {family.ingested: found[inputs.key].rows}
@@ -47,7 +47,7 @@ def load_stage(family: Family) -> Stage:
         load,
         after=(f"{family.name}_files",),
         checks=(
-            unique(
+            make_uniqueness_check(
                 f"{family.ingested}_unique", "An item stands once in its partition.", family.ingested, (family.scores.item,)
             ),
         ),

@@ -7,22 +7,22 @@ from typing import Any, Literal, Union, get_args, get_origin
 import dagster as dg
 from pydantic import BaseModel, Field, create_model
 
-from assets.stage.panel_drift import panel_section
+from assets.stage.panel_drift import load_panel_section
 from assets.stage.resources import Store
-from dtef_pipeline.family.run_settings import FamilySettings, RunSettings, panel_settings, settings_of
+from dtef_pipeline.family.run_settings import FamilySettings, RunSettings, build_settings, load_panel_settings
 from dtef_pipeline.member_docstrings import member_docstrings
 from resources.settings import Settings
 
 Result = dg.MaterializeResult[Any]
 
 
-def stage_config(model: type[RunSettings], stage: str, names: Iterable[str]) -> type[dg.Config]:
+def build_stage_config(model: type[RunSettings], stage: str, names: Iterable[str]) -> type[dg.Config]:
     """The configuration of a stage: these settings, with their defaults and descriptions. What they may be is checked when the stage begins."""
     described = member_docstrings(model)
     fields: dict[str, Any] = {
         name: (
-            _plain(model.model_fields[name].annotation),
-            Field(default=_plain_value(model.model_fields[name].default), description=described.get(name)),
+            _simplify_type(model.model_fields[name].annotation),
+            Field(default=_simplify_value(model.model_fields[name].default), description=described.get(name)),
         )
         for name in names
     }
@@ -40,44 +40,46 @@ def takes_settings(
     chosen = tuple(names)
 
     def decorate(compute: Callable[[dg.AssetExecutionContext, FamilySettings, Store], Result]) -> Callable[..., Result]:
-        def configured(context: dg.AssetExecutionContext, config: dg.Config, store: Store) -> dg.MaterializeResult[Any]:
-            return compute(context, settings_of(model, config.model_dump()), store)
+        def compute_with_config(
+            context: dg.AssetExecutionContext, config: dg.Config, store: Store
+        ) -> dg.MaterializeResult[Any]:
+            return compute(context, build_settings(model, config.model_dump()), store)
 
-        def usual(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+        def compute_with_defaults(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
             return compute(context, model(), store)
 
         if not chosen:  # Dagster knows no configuration without fields
-            return usual
-        configured.__annotations__["config"] = stage_config(model, name, chosen)
-        configured.__doc__ = compute.__doc__
-        return configured
+            return compute_with_defaults
+        compute_with_config.__annotations__["config"] = build_stage_config(model, name, chosen)
+        compute_with_config.__doc__ = compute.__doc__
+        return compute_with_config
 
     return decorate
 
 
-def _plain(annotation: Any) -> Any:
+def _simplify_type(annotation: Any) -> Any:
     """The type in Dagster's terms: a part with members is a mapping."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return dict[str, Any]
     if origin is dict:
-        return dict.__class_getitem__((str, _plain(arguments[1])))
+        return dict.__class_getitem__((str, _simplify_type(arguments[1])))
     if origin is list:
-        return list.__class_getitem__(_plain(arguments[0]))
+        return list.__class_getitem__(_simplify_type(arguments[0]))
     if origin is Literal:
         return str if all(isinstance(one, str) for one in arguments) else int
     if type(None) in arguments:
-        return Union[tuple(_plain(one) for one in arguments)]  # noqa: UP007 - the members are not known here
+        return Union[tuple(_simplify_type(one) for one in arguments)]  # noqa: UP007 - the members are not known here
     return annotation
 
 
-def _plain_value(value: Any) -> Any:
+def _simplify_value(value: Any) -> Any:
     return value.model_dump() if isinstance(value, BaseModel) else value
 
 
-def family_panel(settings: Settings, section: str, model: type[FamilySettings]) -> FamilySettings | None:
+def load_family_panel(settings: Settings, section: str, model: type[FamilySettings]) -> FamilySettings | None:
     """The settings of the section; None: there is no panel file, or it has no such section.
 
     Raises ConfigError when DTEF_PANEL names no file, or the section has a fault.
     """
-    return panel_section(settings, partial(panel_settings, section=section, model=model))
+    return load_panel_section(settings, partial(load_panel_settings, section=section, model=model))

@@ -9,7 +9,7 @@ from assets.engine.roll_up_names import FAMILY_ROLL_UPS, PREFERENCE_ROLL_UP_NAME
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from resources.warehouse_site import write_site
-from resources.written_pages import site_folder
+from resources.written_pages import find_site_folder
 
 _ROLL_UPS = {name for names in FAMILY_ROLL_UPS.values() for name in names} | {*PREFERENCE_ROLL_UP_NAMES}
 _MADE_OF = sorted(_ROLL_UPS - {REPORT})
@@ -24,7 +24,7 @@ def report(store: Store) -> dg.MaterializeResult[Any]:
     written = write_site(store.warehouse, documented_sites(store.warehouse, store.settings))
     return dg.MaterializeResult(
         metadata={
-            "path": dg.MetadataValue.path(f"{site_folder(store.warehouse)}/index.html"),
+            "path": dg.MetadataValue.path(f"{find_site_folder(store.warehouse)}/index.html"),
             "files": len(written.sizes) + written.n_kept,
             "files made": len(written.sizes),
             "bytes": sum(written.sizes.values()),

@@ -14,24 +14,24 @@ import pyarrow.compute as pc
 
 from assets.engine.asking import answer_calls, asking
 from assets.engine.settings_config import takes_settings
-from assets.engine.stage_inputs import Shared, StageContext, StageInputs, begins_snapshot
-from assets.stage.asked import groups
+from assets.engine.stage_inputs import Shared, StageContext, StageInputs, is_first_snapshot_stage
+from assets.stage.asked import split_batches
 from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
-from assets.stage.night_request import nightly_freshness
-from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
+from assets.stage.night_request import build_freshness_policy
+from assets.stage.partitions import PartitionRun, markdown, split_into_batches, stage
 from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
-from dtef_pipeline.asking.episodes import in_windows, play, play_by_key
+from dtef_pipeline.asking.episodes import play, play_by_key, split_into_windows
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import RunSettings
-from dtef_pipeline.family.stage import CallPlan, Check, EpisodePlan, Limits, Stage, Tables, joined_rows
+from dtef_pipeline.family.stage import CallPlan, Check, EpisodePlan, Limits, Stage, Tables, concatenate_tables
 from resources.warehouse import TABLES
 
 
-class _Planned(NamedTuple):
+class _PartitionPlan(NamedTuple):
     """What is asked about one partition."""
 
     inputs: StageInputs
@@ -49,7 +49,7 @@ def stage_assets(
     made: list[dg.AssetsDefinition | dg.AssetChecksDefinition] = []
     for number, one in enumerate(stages, start=1):
         place = stage(partitions, number, one.name, code_version=one.version, kinds=_kinds(one), pipeline=pipeline)
-        asset = _asset(family, one, place, settings or family.settings)
+        asset = _build_asset(family, one, place, settings or family.settings)
         made += [asset, *(_check(family, one, asset, check) for check in one.checks)]
     return made
 
@@ -58,7 +58,7 @@ def _kinds(one: Stage) -> frozenset[str]:
     return frozenset({"litellm", "parquet"} if one.asks_models else {"parquet"})
 
 
-def _asset(family: Family, one: Stage, place: Mapping[str, Any], model: type[RunSettings]) -> dg.AssetsDefinition:
+def _build_asset(family: Family, one: Stage, place: Mapping[str, Any], model: type[RunSettings]) -> dg.AssetsDefinition:
     described = {**place, "group_name": family.name}
 
     def compute(context: dg.AssetExecutionContext, settings: RunSettings, store: Store) -> dg.MaterializeResult[Any]:
@@ -75,7 +75,7 @@ def _asset(family: Family, one: Stage, place: Mapping[str, Any], model: type[Run
             name=one.name,
             deps=after,
             description=cleandoc(one.description),
-            freshness_policy=nightly_freshness() if one.nightly else None,
+            freshness_policy=build_freshness_policy() if one.nightly else None,
             **described,
         )(configured)
     return made
@@ -94,7 +94,7 @@ class _StageRun:
 
     def make_all(self) -> dg.MaterializeResult[Any]:
         """Make the tables of each partition, without asking."""
-        for some in in_batches(self.run.keys):
+        for some in split_into_batches(self.run.keys):
             with self.store.writing(self.stage.name, some) if self.stage.alone else nullcontext():
                 self._make({key: self._inputs(key) for key in some})
         return self.run.result()
@@ -121,23 +121,23 @@ class _StageRun:
         planned = []
         for key in self.run.keys:
             with self.run.attempt(key), self.stage.around():
-                if begins_snapshot(self.stage):
+                if is_first_snapshot_stage(self.stage):
                     require_snapshot(self.store.warehouse, self.stage.name, self.family.space, [key], self.settings.snapshot)
                 inputs = self._inputs(key)
                 made = self.stage.make(inputs, self.settings)
                 if isinstance(made, (EpisodePlan, CallPlan)):
-                    planned.append(_Planned(inputs, made))
+                    planned.append(_PartitionPlan(inputs, made))
                 else:
                     self._write(inputs, made)
-        with self._asking(planned) as ask:
-            for group in groups(planned, [one.plan.size for one in planned], self.stage.at_a_time):
+        with self._open_ask(planned) as ask:
+            for group in split_batches(planned, [one.plan.size for one in planned], self.stage.at_a_time):
                 self._answer(group, ask)
         return self.run.result()
 
     def _inputs(self, key: str) -> StageInputs:
         return StageInputs(self.store, self.family.space, key, self.snapshot, self.shared)
 
-    def _asking(self, planned: Sequence[_Planned]) -> AbstractContextManager[Ask]:
+    def _open_ask(self, planned: Sequence[_PartitionPlan]) -> AbstractContextManager[Ask]:
         """Has requests answered, within the budgets of the run and the limits of the stage."""
         specs = list({spec.variant: spec for one in planned for spec in one.plan.models}.values())
         expected: Counter[str] = Counter()
@@ -148,22 +148,22 @@ class _StageRun:
         limits = self.stage.limits(self.store, self.settings) if self.stage.limits else Limits()
         return asking(self.context, self.store, self.settings, specs, expected, limits)
 
-    def _answer(self, group: Sequence[_Planned], ask: Ask) -> None:
+    def _answer(self, group: Sequence[_PartitionPlan], ask: Ask) -> None:
         """Have answered what is asked about these partitions, and write their tables."""
         self._answer_calls([one for one in group if isinstance(one.plan, CallPlan)], ask)
         episodes = [one for one in group if isinstance(one.plan, EpisodePlan)]
-        together = self._rows_together(episodes, ask)
+        together = self._make_rows_together(episodes, ask)
         for one in episodes:
             key = one.inputs.key
             with self.run.attempt(key), self.stage.around():
                 assert isinstance(one.plan, EpisodePlan)
-                new = together.get(key) or self._rows_alone(one.plan, ask)
+                new = together.get(key) or self._make_rows_alone(one.plan, ask)
                 with self.store.writing(self.stage.name, [key]):
-                    self._write(one.inputs, one.plan.written(new))
+                    self._write(one.inputs, one.plan.merge_with_stored(new))
 
-    def _answer_calls(self, group: Sequence[_Planned], ask: Ask) -> None:
+    def _answer_calls(self, group: Sequence[_PartitionPlan], ask: Ask) -> None:
         """The same of partitions whose requests are answered at once."""
-        requests, keys, able = list[Sequence[Request]](), list[str](), list[_Planned]()
+        requests, keys, able = list[Sequence[Request]](), list[str](), list[_PartitionPlan]()
         for one in group:
             with self.run.attempt(one.inputs.key):
                 assert isinstance(one.plan, CallPlan)
@@ -172,14 +172,14 @@ class _StageRun:
                 able.append(one)
         stored, failures = answer_calls(requests, keys, ask, self.store.responses.responses)
         self.run.resume()
-        for some in in_batches(able):
+        for some in split_into_batches(able):
             with self.store.writing(self.stage.name, [one.inputs.key for one in some]):
                 for one in some:
                     with self.run.attempt(one.inputs.key), self.stage.around():
                         assert isinstance(one.plan, CallPlan)
-                        self._write(one.inputs, one.plan.written(one.plan.rows(stored, failures)))
+                        self._write(one.inputs, one.plan.merge_with_stored(one.plan.rows(stored, failures)))
 
-    def _rows_together(self, group: Sequence[_Planned], ask: Ask) -> dict[str, Tables]:
+    def _make_rows_together(self, group: Sequence[_PartitionPlan], ask: Ask) -> dict[str, Tables]:
         """The new rows of a group of partitions, by key: all are asked at once, so that what is slow is waited for once.
 
         Nothing where the group is one partition, or where one of several cannot be asked or read: each is then tried by itself, so that what
@@ -195,39 +195,39 @@ class _StageRun:
         except Exception:
             return {}
 
-    def _rows_alone(self, plan: EpisodePlan, ask: Ask) -> Tables:
+    def _make_rows_alone(self, plan: EpisodePlan, ask: Ask) -> Tables:
         """The new rows of a partition, window by window."""
         windows = [plan.rows((), ())]
-        for some in in_windows(plan.episodes(), self.stage.at_a_time):
+        for some in split_into_windows(plan.episodes(), self.stage.at_a_time):
             windows.append(plan.rows(some, play(some, ask, self.store.responses.responses)))
-        return joined_rows(windows)
+        return concatenate_tables(windows)
 
     def _write(self, inputs: StageInputs, tables: Tables) -> None:
         inputs.keep(tables)
         version = None if self.stage.follows else self._version(tables)
-        self.run.done(inputs.key, self._metadata(tables, inputs.said), version)
+        self.run.done(inputs.key, self._describe_tables(tables, inputs.said), version)
 
     def _version(self, tables: Tables) -> str:
         own = content_version(tables[self.stage.name].drop_columns(list(self.stage.unversioned)))
         others = [content_version(tables[name]) for name in self.stage.versioned]
         return content_version(pa.table({"version": [own, *others]})) if others else own
 
-    def _metadata(self, tables: Tables, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _describe_tables(self, tables: Tables, said: Mapping[str, Any]) -> dict[str, Any]:
         """What Dagster shows of a partition: how many rows, values of some columns, tokens and dollars, and the first rows."""
         rows = tables[self.stage.name]
         snapshot = {"snapshot": self.snapshot} if self.by_snapshot and self.snapshot else {}
         beside = {f"{name}_rows": len(other) for name, other in tables.items() if name != self.stage.name}
-        counts = {name: dg.MetadataValue.json(_counts(rows[name])) for name in self.stage.counted}
-        more = {name: _shown(value) for name, value in {**self.stage.metadata(tables), **said}.items()}
+        counts = {name: dg.MetadataValue.json(_count_values(rows[name])) for name in self.stage.counted}
+        more = {name: _format_metadata_value(value) for name, value in {**self.stage.metadata(tables), **said}.items()}
         preview = {"preview": markdown(rows, self.stage.preview)} if self.stage.preview else {}
-        return {"dagster/row_count": len(rows), **snapshot, **beside, **counts, **_usage(tables), **more, **preview}
+        return {"dagster/row_count": len(rows), **snapshot, **beside, **counts, **_sum_usage(tables), **more, **preview}
 
 
-def _counts(column: pa.ChunkedArray) -> dict[str, int]:
+def _count_values(column: pa.ChunkedArray) -> dict[str, int]:
     return {str(row["values"]): row["counts"] for row in pc.value_counts(column).to_pylist()}
 
 
-def _usage(tables: Tables) -> dict[str, Any]:
+def _sum_usage(tables: Tables) -> dict[str, Any]:
     """Tokens and dollars of the first of the tables that counts them."""
     rows = next((one for one in tables.values() if "completion_tokens" in one.schema.names), None)
     if rows is None:
@@ -237,14 +237,14 @@ def _usage(tables: Tables) -> dict[str, Any]:
     return {"tokens": tokens, **({} if cost is None else {"cost_usd": cost})}
 
 
-def _shown(value: Any) -> Any:
+def _format_metadata_value(value: Any) -> Any:
     """A value as Dagster shows it: a table as markdown, lists and mappings as JSON."""
     if isinstance(value, pa.Table):
         return markdown(value, value.schema.names, most=len(value))
     return dg.MetadataValue.json(value) if isinstance(value, (list, dict)) else value
 
 
-def _config_of(context: dg.AssetCheckExecutionContext, one: Stage) -> Mapping[str, Any]:
+def _read_stage_config(context: dg.AssetCheckExecutionContext, one: Stage) -> Mapping[str, Any]:
     """What the run gives the stage; nothing where the run is of the check alone."""
     given: Any = context.run.run_config
     config: Mapping[str, Any] = given.get("ops", {}).get(one.name, {}).get("config", {})
@@ -256,7 +256,7 @@ def _check(family: Family, one: Stage, asset: dg.AssetsDefinition, check: Check)
 
     def compute(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
         offenders, checked = list[Offender](), 0
-        given, shared = _config_of(context, one), Shared()
+        given, shared = _read_stage_config(context, one), Shared()
         for key, rows in read_keys(store, check.table, check.columns):
             checked += len(rows)
             inputs = StageInputs(store, family.space, key, shared=shared)

@@ -9,7 +9,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.stage.asked import models_of
+from assets.stage.asked import load_store_models
 from assets.stage.provider_pools import provider_pools
 from assets.stage.resources import Store
 from assets.stage.shared_gateway import command_of
@@ -18,12 +18,12 @@ from dtef_pipeline.family.run_settings import RunSettings, budgets_of
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.keys import Space
 from resources.gateway import Gateway
-from resources.gateway.embedder import NOTHING_EMBEDDED, Embedded, embed
+from resources.gateway.embedder import NOTHING_EMBEDDED, EmbeddingResult, embed
 from resources.gateway.progress import RunProgress
 from resources.warehouse import TABLES
 
 
-def begins_snapshot(stage: Stage) -> bool:
+def is_first_snapshot_stage(stage: Stage) -> bool:
     """Whether the stage is the first whose rows are kept by snapshot."""
     return "snapshot" in TABLES[stage.name].levels and not any(
         "snapshot" in TABLES[name].levels for name in stage.after if name in TABLES
@@ -76,7 +76,7 @@ class StageInputs:
 
     @cached_property
     def models(self) -> Models:
-        return models_of(self.outside)
+        return load_store_models(self.outside)
 
     @property
     def all_keys(self) -> Sequence[str]:
@@ -111,7 +111,7 @@ class StageInputs:
     def enter(self, name: Hashable, open: Callable[[], AbstractContextManager[Any]]) -> Any:
         return self._of_stage.remember(name, lambda: self._of_stage.opened.enter_context(open()))
 
-    def embed(self, texts: Sequence[str], spec: ModelSpec, known: int) -> Embedded:
+    def embed(self, texts: Sequence[str], spec: ModelSpec, known: int) -> EmbeddingResult:
         if not texts:
             return NOTHING_EMBEDDED
         gateway, progress = self._shared.remember(spec.variant, lambda: self._shared.gateway(spec))

@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from assets.evaluations.ended_runs import CANCELLED_TAG, ending, with_calls
+from assets.evaluations.ended_runs import CANCELLED_TAG, add_call_counts, ending
 from assets.evaluations.run_log import DagsterRunLog
 from assets.stage.dagster_internals import MAX_RETRIES_TAG
-from assets.stage.partitions import SNAPSHOT_TAG, chosen_tags
+from assets.stage.partitions import SNAPSHOT_TAG, build_partition_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
-from resources.evaluations.evaluation_calls import calls_left, calls_told
-from resources.evaluations.evaluation_counts import bought_by
+from resources.evaluations.evaluation_calls import count_calls_left, sum_reported_calls
+from resources.evaluations.evaluation_counts import sum_bought_by
 from resources.evaluations.evaluation_store import QUEUE_TAG, Evaluation, EvaluationStore, has_evaluations
-from resources.failures import links, one_line
+from resources.failures import format_one_line, links
 from resources.responses.database import ResponseDatabase
 
 MOST_REQUESTS = 20
@@ -28,17 +28,17 @@ _IS_ALIVE = (
 )
 
 
-def evaluation_queue(jobs: Sequence[Any]) -> dg.SensorDefinition:
+def build_queue_sensor(jobs: Sequence[Any]) -> dg.SensorDefinition:
     """The sensor `evaluation_queue`. `jobs`: those that score, of all families; the plan of an evaluation names one of them."""
 
-    def asked(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
+    def process_queue(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
         """One run per evaluation. Nothing is made where nobody has asked for one yet."""
         location = store.responses_url or store.settings.responses_url
         if not has_evaluations(location):
             return dg.SkipReason("nobody has asked for an evaluation yet")
         database = ResponseDatabase(location)
         try:
-            return _looked_after(context, EvaluationStore(database, DagsterRunLog(context.instance)))
+            return _process_evaluations(context, EvaluationStore(database, DagsterRunLog(context.instance)))
         finally:
             database.close()
 
@@ -49,19 +49,19 @@ def evaluation_queue(jobs: Sequence[Any]) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Starts the evaluations that were asked for over HTTP, one run each, cancels those that nobody wants any more, and keeps "
         "what they came to.",
-    )(asked)
+    )(process_queue)
 
 
-def _looked_after(context: dg.SensorEvaluationContext, store: EvaluationStore) -> dg.SensorResult | dg.SkipReason:
-    unended = store.unended()
+def _process_evaluations(context: dg.SensorEvaluationContext, store: EvaluationStore) -> dg.SensorResult | dg.SkipReason:
+    unended = store.open_evaluations()
     if not unended:
         return dg.SkipReason("no evaluation is waiting or running")
     ids = [one.queue_id for one in unended]
-    requested = _requests_before(context)
-    tick = _Tick(context, store, _newest_runs(context.instance, ids), store.cancels(ids), requested)
+    requested = _read_request_counts(context)
+    tick = _Tick(context, store, _find_newest_runs(context.instance, ids), store.cancels(ids), requested)
     requests, counts = list[dg.RunRequest](), dict[str, int | None]()
     for one in unended:
-        if (request := _kept_to_itself(tick, one)) is not None:
+        if (request := _process_evaluation_safely(tick, one)) is not None:
             requests.append(request)
             counts[one.queue_id] = (requested.get(one.queue_id) or 0) + 1
         elif one.queue_id in tick.runs:
@@ -82,14 +82,14 @@ class _Tick(NamedTuple):
     """How often a run was asked for so far, where none has appeared; None: there was one at the last tick."""
 
 
-def _newest_runs(instance: dg.DagsterInstance, ids: Sequence[str]) -> dict[str, dg.RunRecord]:
+def _find_newest_runs(instance: dg.DagsterInstance, ids: Sequence[str]) -> dict[str, dg.RunRecord]:
     found: dict[str, dg.RunRecord] = {}
     for record in instance.get_run_records(dg.RunsFilter(tags={QUEUE_TAG: list(ids)})):
         found.setdefault(record.dagster_run.tags[QUEUE_TAG], record)
     return found
 
 
-def _requests_before(context: dg.SensorEvaluationContext) -> dict[str, int | None]:
+def _read_request_counts(context: dg.SensorEvaluationContext) -> dict[str, int | None]:
     """What the tick before has noted."""
     try:
         found = json.loads(context.cursor or "{}")
@@ -102,32 +102,32 @@ class _CannotRun(DtefError):
     """The plan of an evaluation cannot be run as things are now."""
 
 
-def _kept_to_itself(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
+def _process_evaluation_safely(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
     """What one evaluation needs now: an error ends it at most, and no other."""
     try:
-        return _needed(tick, one)
+        return _process_evaluation(tick, one)
     except _CannotRun as error:
         cause = error.__cause__ or error
         tick.context.log.error(f"evaluation {one.queue_id}: it ends here", exc_info=not isinstance(cause, DtefError))
-        reason = f"it cannot be run: {one_line(links(cause))}"[:2_000]
+        reason = f"it cannot be run: {format_one_line(links(cause))}"[:2_000]
         tick.store.end(one.queue_id, "failed", {"reason": reason})
     except Exception as error:
         # The store or Dagster's own database is away: the next tick tries again.
-        tick.context.log.warning(f"evaluation {one.queue_id}: {one_line(links(error))}", exc_info=True)
+        tick.context.log.warning(f"evaluation {one.queue_id}: {format_one_line(links(error))}", exc_info=True)
     return None
 
 
-def _needed(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
+def _process_evaluation(tick: _Tick, one: Evaluation) -> dg.RunRequest | None:
     record, asked_by = tick.runs.get(one.queue_id), tick.cancels.get(one.queue_id)
     if record is None:
-        return _without_run(tick, one, asked_by)
+        return _handle_missing_run(tick, one, asked_by)
     run = record.dagster_run
     if asked_by is not None and run.status in _IS_ALIVE:
         _cancel(tick.context, run, asked_by)
     elif (end := ending(tick.context.instance, record, asked_by)) is not None:
         events = tick.store.events(one.queue_id)
-        end = with_calls(end, calls_told(events), calls_left(events))
-        tick.store.end(one.queue_id, end.kind, {**end.data, "bought": bought_by(tick.store, one.queue_id)})
+        end = add_call_counts(end, sum_reported_calls(events), count_calls_left(events))
+        tick.store.end(one.queue_id, end.kind, {**end.data, "bought": sum_bought_by(tick.store, one.queue_id)})
     return None
 
 
@@ -141,10 +141,10 @@ def _cancel(context: dg.SensorEvaluationContext, run: dg.DagsterRun, who: str) -
     try:
         context.instance.run_coordinator.cancel_run(run.run_id)
     except Exception as error:
-        context.log.warning(f"run {run.run_id} could not be told to end: {one_line(links(error))}")
+        context.log.warning(f"run {run.run_id} could not be told to end: {format_one_line(links(error))}")
 
 
-def _without_run(tick: _Tick, one: Evaluation, asked_by: str | None) -> dg.RunRequest | None:
+def _handle_missing_run(tick: _Tick, one: Evaluation, asked_by: str | None) -> dg.RunRequest | None:
     if asked_by is not None:
         tick.store.end(one.queue_id, "cancelled", {"by": asked_by})
         return None
@@ -162,7 +162,7 @@ def _without_run(tick: _Tick, one: Evaluation, asked_by: str | None) -> dg.RunRe
 def _request(context: dg.SensorEvaluationContext, one: Evaluation) -> dg.RunRequest:
     """The run that the plan of an evaluation comes to. Raises _CannotRun."""
     try:
-        checked = _checked(context, one.plan)
+        checked = _check_plan(context, one.plan)
     except Exception as error:  # of many kinds, whatever is wrong in the plan; nothing is asked of a database for it
         raise _CannotRun(str(error)) from error
     known = list(context.instance.get_dynamic_partitions(checked.space))
@@ -174,13 +174,13 @@ def _request(context: dg.SensorEvaluationContext, one: Evaluation) -> dg.RunRequ
     return dg.RunRequest(
         run_key=f"evaluation {one.queue_id}",
         job_name=checked.job,
-        tags={**chosen_tags(known, checked.keys), SNAPSHOT_TAG: checked.snapshot, QUEUE_TAG: one.queue_id},
+        tags={**build_partition_tags(known, checked.keys), SNAPSHOT_TAG: checked.snapshot, QUEUE_TAG: one.queue_id},
         run_config=checked.config,
         asset_selection=checked.stages,
     )
 
 
-class _Checked(NamedTuple):
+class _RunnablePlan(NamedTuple):
     """A plan whose job takes its stages and their settings."""
 
     job: str
@@ -192,7 +192,7 @@ class _Checked(NamedTuple):
     config: Mapping[str, Any]
 
 
-def _checked(context: dg.SensorEvaluationContext, plan: Mapping[str, Any]) -> _Checked:
+def _check_plan(context: dg.SensorEvaluationContext, plan: Mapping[str, Any]) -> _RunnablePlan:
     """Raises errors of many kinds for a plan that cannot be run as things are now."""
     stages = [dg.AssetKey(name) for name in plan["config"]]
     config = {"ops": {name: {"config": given} for name, given in plan["config"].items()}}
@@ -201,4 +201,4 @@ def _checked(context: dg.SensorEvaluationContext, plan: Mapping[str, Any]) -> _C
         dg.validate_run_config(job, config)
     if not (keys := list(plan["keys"])):
         raise DtefError("the plan names no partition")
-    return _Checked(plan["job"], plan["space"], keys, plan["new_keys"], plan["snapshot"], stages, config)
+    return _RunnablePlan(plan["job"], plan["space"], keys, plan["new_keys"], plan["snapshot"], stages, config)

@@ -10,11 +10,11 @@ from threading import Lock
 import dagster as dg
 from sqlalchemy.exc import SQLAlchemyError
 
-from assets.evaluations.ended_runs import why_it_failed
-from assets.stage.dagster_internals import told_data
+from assets.evaluations.ended_runs import find_failure_reasons
+from assets.stage.dagster_internals import read_event_data
 from dtef_pipeline.errors import StoreError
-from resources.evaluations.evaluation_store import QUEUE_TAG, LoggedEvent
-from resources.failures import links, one_line
+from resources.evaluations.evaluation_store import QUEUE_TAG, RunLogEvent
+from resources.failures import format_one_line, links
 
 _RUN_ENDS = {dg.DagsterEventType.RUN_SUCCESS, dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED}
 _READ_TYPES = {dg.DagsterEventType.RUN_START, dg.DagsterEventType.ENGINE_EVENT, *_RUN_ENDS}
@@ -30,33 +30,33 @@ class DagsterRunLog:
         self._instance, self._lock = instance, Lock()
         self._kept: OrderedDict[str, _RunEvents] = OrderedDict()
 
-    def events(self, queue_id: str) -> Sequence[LoggedEvent]:
+    def events(self, queue_id: str) -> Sequence[RunLogEvent]:
         """Run by run, in the order in which Dagster made them. What a run told after its end is left out: the next may have begun."""
-        with self._lock, _errors_of_storage():
+        with self._lock, _translate_storage_errors():
             records = self._instance.get_run_records(dg.RunsFilter(tags={QUEUE_TAG: queue_id}), ascending=True)
-            found: list[LoggedEvent] = []
+            found: list[RunLogEvent] = []
             for record in records:
                 run = record.dagster_run
                 if run.parent_run_id is not None:
-                    found.append(self._restart(run, run.parent_run_id, record.create_timestamp))
-                found += self._events_of(run.run_id)
+                    found.append(self._build_restart_event(run, run.parent_run_id, record.create_timestamp))
+                found += self._read_run_events(run.run_id)
         first = next((place for place, event in enumerate(found) if event.kind == "started"), None)
         return [event for place, event in enumerate(found) if event.kind != "started" or place == first]
 
-    def started(self, queue_ids: Sequence[str]) -> Collection[str]:
+    def ids_with_runs(self, queue_ids: Sequence[str]) -> Collection[str]:
         if not queue_ids:
             return ()
-        with _errors_of_storage():
+        with _translate_storage_errors():
             records = self._instance.get_run_records(dg.RunsFilter(tags={QUEUE_TAG: list(queue_ids)}))
         return {one.dagster_run.tags[QUEUE_TAG] for one in records if one.start_time is not None}
 
-    def _restart(self, run: dg.DagsterRun, parent_id: str, made_at: datetime) -> LoggedEvent:
+    def _build_restart_event(self, run: dg.DagsterRun, parent_id: str, made_at: datetime) -> RunLogEvent:
         """That Dagster started a run once more, and why."""
         parent = self._instance.get_run_by_id(parent_id)
-        why = why_it_failed(self._instance, parent)["reason"] if parent else "the run before was deleted in Dagster"
-        return LoggedEvent("item", {"restarted": True, "dagster_run_id": run.run_id, "reason": why}, _in_utc(made_at))
+        why = find_failure_reasons(self._instance, parent)["reason"] if parent else "the run before was deleted in Dagster"
+        return RunLogEvent("item", {"restarted": True, "dagster_run_id": run.run_id, "reason": why}, _convert_to_utc(made_at))
 
-    def _events_of(self, run_id: str) -> list[LoggedEvent]:
+    def _read_run_events(self, run_id: str) -> list[RunLogEvent]:
         kept = self._kept.setdefault(run_id, _RunEvents())
         self._kept.move_to_end(run_id)
         if len(self._kept) > _MOST_RUNS_KEPT:
@@ -70,14 +70,14 @@ def run_log_of(home: Path) -> DagsterRunLog:
     try:
         return DagsterRunLog(dg.DagsterInstance.from_config(str(home)))
     except Exception as error:  # Dagster has many, and whatever is wrong with its home is no fault of who reads.
-        raise StoreError(f"the home of Dagster cannot be read: {one_line(links(error), str(home))}") from error
+        raise StoreError(f"the home of Dagster cannot be read: {format_one_line(links(error), str(home))}") from error
 
 
 class _RunEvents:
     """What one run told, as far as it was read."""
 
     def __init__(self) -> None:
-        self.events: list[LoggedEvent] = []
+        self.events: list[RunLogEvent] = []
         self._cursor: str | None = None
         self._has_ended = False
 
@@ -95,18 +95,18 @@ class _RunEvents:
         if self._has_ended:
             return
         if event.event_type is dg.DagsterEventType.RUN_START:
-            self.events.append(LoggedEvent("started", {"dagster_run_id": entry.run_id}, at))
-        elif (told := told_data(event)) is not None:
-            self.events.append(LoggedEvent("item", told, at))
+            self.events.append(RunLogEvent("started", {"dagster_run_id": entry.run_id}, at))
+        elif (event_data := read_event_data(event)) is not None:
+            self.events.append(RunLogEvent("item", event_data, at))
         self._has_ended = event.event_type in _RUN_ENDS
 
 
-def _in_utc(time: datetime) -> datetime:
+def _convert_to_utc(time: datetime) -> datetime:
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 @contextmanager
-def _errors_of_storage() -> Iterator[None]:
+def _translate_storage_errors() -> Iterator[None]:
     """Raises StoreError for what Dagster's storage raises when it is away."""
     try:
         yield

@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
-from assets.engine.family_nights import NightPlan, define_night
-from assets.games.known_games import known_personas, known_scenarios
+from assets.engine.family_nights import NightPlan, build_night_schedule
+from assets.games.known_games import load_known_personas, load_known_scenarios
 from assets.games.scenarios import add_scenarios
-from assets.stage.asked import models_of
-from assets.stage.noted_files import partitions_of
+from assets.stage.asked import load_store_models
+from assets.stage.noted_files import list_partitions
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
-from dtef_pipeline.games.entrants import absent_by_scenario, entrants, opponent_item_name, opponent_named
-from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
+from dtef_pipeline.games.entrants import list_absent_by_scenario, name_opponent_item, resolve_entrants, resolve_opponent
+from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_items
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import require_weighable
 from dtef_pipeline.games.packs import pack
@@ -21,38 +21,38 @@ from dtef_pipeline.games.personas import require_approved
 from dtef_pipeline.games.settings import (
     GAMES_STAGE_SETTINGS,
     GamesSettings,
-    players_of_panel,
-    scenarios_of_panel,
+    list_panel_players,
+    select_scenarios,
 )
 from dtef_pipeline.games.tables import LEAGUE_SPACE
 
 
 def plan_games(context: dg.ScheduleEvaluationContext, store: Store, panel: GamesSettings) -> NightPlan:
     """All stages. A scenario that was never played becomes a partition."""
-    manifests = known_scenarios(store.settings)
-    keys = scenarios_of_panel(panel, manifests)
-    panel = panel.model_copy(update={"players": players_of_panel(panel)})
+    manifests = load_known_scenarios(store.settings)
+    keys = select_scenarios(panel, manifests)
+    panel = panel.model_copy(update={"players": list_panel_players(panel)})
     _require_players(panel, store, manifests, keys)
     add_scenarios(context.instance, keys)
-    return NightPlan(partitions_of(context.instance, LEAGUE_SPACE), keys, keys, run_config(panel, GAMES_STAGE_SETTINGS))
+    return NightPlan(list_partitions(context.instance, LEAGUE_SPACE), keys, keys, run_config(panel, GAMES_STAGE_SETTINGS))
 
 
 def _require_players(
     panel: GamesSettings, store: Store, manifests: Mapping[str, ScenarioManifest], keys: Sequence[str]
 ) -> None:
     """Raises ConfigError for what is not known of players, personas, opponents and seeds, and for a persona that is not approved."""
-    models, personas = models_of(store), known_personas(store.settings)
+    models, personas = load_store_models(store), load_known_personas(store.settings)
     packs = {key: pack(key, manifests) for key in keys}
     require_weighable(packs.values())
-    absent_by_scenario(packs, panel.players)
+    list_absent_by_scenario(packs, panel.players)
     for found in packs.values():
-        require_approved(entrants(found, models, personas, panel.players, panel.personas))
-        items = items_given(found.manifest, panel.seeds, [opponent_item_name(found, name) for name in panel.opponents])
+        require_approved(resolve_entrants(found, models, personas, panel.players, panel.personas))
+        items = build_game_items(found.manifest, panel.seeds, [name_opponent_item(found, name) for name in panel.opponents])
         for name in {item.opponent for item in items} - {NO_OPPONENT}:
-            require_approved([opponent_named(found, models, personas, name)])
+            require_approved([resolve_opponent(found, models, personas, name)])
 
 
-nightly_games = define_night(
+nightly_games = build_night_schedule(
     FAMILY_BY_NAME["games"],
     plan_games,
     name="nightly_games",

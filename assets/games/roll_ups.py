@@ -2,21 +2,21 @@
 
 import dagster as dg
 
-from assets.engine.board_assets import define_board
+from assets.engine.board_assets import build_board_asset
 from assets.engine.family_jobs import family_jobs, stage_keys
 from assets.engine.site_report import report
 from assets.games.stages import DECISION_STAGES, GAMES_STAGES
 from assets.stage.checks import asset_check, verdict
-from assets.stage.family_costs import define_costs
-from assets.stage.family_drift import FamilyDrift, define_drift
+from assets.stage.family_costs import build_costs_asset
+from assets.stage.family_drift import FamilyDrift, build_drift_assets
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
-from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, game_results
-from dtef_pipeline.games.watched_play import GAMES_WATCHED, moved_baselines
+from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, compute_game_results
+from dtef_pipeline.games.watched_play import GAMES_WATCHED, find_moved_baselines
 
 GAMES_FAMILY = FAMILY_BY_NAME["games"]
-persona_results = define_board(
+persona_results = build_board_asset(
     GAMES_FAMILY,
     FamilyBoard(
         "persona_results",
@@ -24,7 +24,7 @@ persona_results = define_board(
 
         Of each player the latest snapshot counts that has played half as many episodes as its fullest one. A player is a persona and a model
         variant, or a baseline. Rates of texts that were no moves, of moves made for the player and of forfeits stand beside every metric.""",
-        lambda connection, _: {"persona_results": game_results(connection)},
+        lambda connection, _: {"persona_results": compute_game_results(connection)},
         reads=GAME_RESULTS_READS,
         previews={
             "results": Preview(
@@ -38,8 +38,8 @@ persona_results = define_board(
         version="5",
     ),
 )
-games_costs = define_costs(GAMES_FAMILY, ["episode_scores", "decision_answers"])
-games_drift, games_no_drift, games_verdicts_were_sent = define_drift(
+games_costs = build_costs_asset(GAMES_FAMILY, ["episode_scores", "decision_answers"])
+games_drift, games_no_drift, games_verdicts_were_sent = build_drift_assets(
     FamilyDrift(
         subject=GAMES_WATCHED,
         code_version="4",
@@ -52,7 +52,7 @@ games_drift, games_no_drift, games_verdicts_were_sent = define_drift(
 @asset_check(asset=games_drift)
 def baselines_stand_still(store: Store) -> dg.AssetCheckResult:
     """A baseline that plays baselines has the same values in every snapshot: otherwise the game changed, and its version was not raised."""
-    moved = store.warehouse.query(lambda connection: list(moved_baselines(connection)), only=["episode_scores"])
+    moved = store.warehouse.query(lambda connection: list(find_moved_baselines(connection)), only=["episode_scores"])
     counted = "SELECT count(DISTINCT episode_id) FROM episode_scores WHERE starts_with(model, 'baseline/')"
     episodes = store.warehouse.query(lambda connection: connection.execute(counted).fetchall()[0][0], only=["episode_scores"])
     return verdict(moved, checked=episodes)

@@ -5,11 +5,11 @@ from types import MappingProxyType
 
 import dagster as dg
 
-from assets.games.known_games import known_scenario_version, known_scenarios
-from assets.stage.noted_files import partitions_of
+from assets.games.known_games import find_scenario_version, load_known_scenarios
+from assets.stage.noted_files import list_partitions
 from assets.stage.resources import Store
-from dtef_pipeline.games.entrants import opponent_item_name
-from dtef_pipeline.games.episode_items import GameItem, items_given
+from dtef_pipeline.games.entrants import name_opponent_item
+from dtef_pipeline.games.episode_items import GameItem, build_game_items
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Player, require_approved
 from dtef_pipeline.games.settings import GamesSettings
@@ -24,22 +24,22 @@ def refuse_unapproved(players: Iterable[Player], *, allowed: bool) -> None:
         require_approved(players, ", or any with `unapproved: true` in the run's configuration")
 
 
-def pack_of(store: Store, key: str, versions: Mapping[str, int] = MappingProxyType({})) -> Pack:
+def load_scenario_pack(store: Store, key: str, versions: Mapping[str, int] = MappingProxyType({})) -> Pack:
     """The pack of a partition, in the version that `versions` has for it, or else in the one in play. Raises ConfigError where there is none."""
     if key in versions:
-        return pack(key, {key: known_scenario_version(store.settings, key, versions[key])})
-    return pack(key, known_scenarios(store.settings))
+        return pack(key, {key: find_scenario_version(store.settings, key, versions[key])})
+    return pack(key, load_known_scenarios(store.settings))
 
 
-def items_of(pack: Pack, settings: GamesSettings) -> list[GameItem]:
+def select_game_items(pack: Pack, settings: GamesSettings) -> list[GameItem]:
     """What a run plays of a scenario. Raises ConfigError for seeds or opponents that cannot be."""
     seeds = settings.scenario_seeds.get(pack.name, settings.seeds)
     opponents = settings.scenario_opponents.get(pack.name, settings.opponents)
-    return items_given(pack.manifest, seeds, [opponent_item_name(pack, name) for name in opponents])
+    return build_game_items(pack.manifest, seeds, [name_opponent_item(pack, name) for name in opponents])
 
 
 def add_scenarios(instance: dg.DagsterInstance, names: Sequence[str]) -> None:
     """Make scenarios known as partitions. Done again, it changes nothing."""
-    known = set(partitions_of(instance, LEAGUE_SPACE))
+    known = set(list_partitions(instance, LEAGUE_SPACE))
     if new := [name for name in names if name not in known]:
         instance.add_dynamic_partitions(LEAGUE_SPACE.name, new)

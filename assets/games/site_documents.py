@@ -1,11 +1,11 @@
 """The place of games on the site, with the rules and personas that this installation knows."""
 
 from assets.games.known_games import known_games
-from dtef_pipeline.games.site.family_site import games_site
+from dtef_pipeline.games.site.family_site import build_games_site
 from dtef_pipeline.site.family_view import FamilySite
 from resources.settings import Settings
 
 
-def documented_site(settings: Settings) -> FamilySite:
+def build_documented_site(settings: Settings) -> FamilySite:
     """Games with scenarios and personas of the settings. Raises as `known_games`."""
-    return games_site(known_games(settings))
+    return build_games_site(known_games(settings))

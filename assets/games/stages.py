@@ -11,30 +11,40 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.engine.stage_assets import stage_assets
-from assets.games.known_games import known_personas
-from assets.games.scenarios import items_of, pack_of, refuse_unapproved
+from assets.games.known_games import load_known_personas
+from assets.games.scenarios import load_scenario_pack, refuse_unapproved, select_game_items
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Lengths, Replies, Stage, Tables, few_failures, unique
-from dtef_pipeline.games.entrants import entrants, models_among, opponent_named
-from dtef_pipeline.games.episode import BaselineGames, GameEpisode, LeaguePlan, Match, replay_fault
-from dtef_pipeline.games.episode_items import NO_OPPONENT, item_rows, prompt_rows
-from dtef_pipeline.games.episode_rows import EpisodeColumns, merged_episodes, merged_turns, turn_rows, turn_table
-from dtef_pipeline.games.episode_scores import episode_scores, merged_scores
+from dtef_pipeline.family.stage import (
+    Check,
+    EpisodePlan,
+    Inputs,
+    Lengths,
+    Replies,
+    Stage,
+    Tables,
+    make_failure_check,
+    make_uniqueness_check,
+)
+from dtef_pipeline.games.entrants import list_player_models, resolve_entrants, resolve_opponent
+from dtef_pipeline.games.episode import BaselineGames, GameEpisode, LeaguePlan, Match, check_replay
+from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_prompt_rows, build_item_rows
+from dtef_pipeline.games.episode_rows import EpisodeColumns, build_turn_table, iterate_turn_rows, merge_episodes, merge_turns
+from dtef_pipeline.games.episode_scores import compute_episode_scores, merge_episode_scores
 from dtef_pipeline.games.exact.decision_points import (
     DecisionPlan,
-    PointAsked,
-    answer_rows,
-    answer_table,
-    merged_answers,
-    points_to_ask,
+    PointRequest,
+    build_answer_table,
+    iterate_answer_rows,
+    merge_point_answers,
+    select_points_to_ask,
 )
-from dtef_pipeline.games.exact.strategy_values import StrategyOptions, merged_values, strategy_rows
-from dtef_pipeline.games.foreseen import MostTurns, legal_text
+from dtef_pipeline.games.exact.strategy_values import StrategyOptions, build_strategy_rows, merge_strategy_values
+from dtef_pipeline.games.foreseen import MostTurns, write_legal_text
 from dtef_pipeline.games.pack_files import require_weighable
-from dtef_pipeline.games.packs import Pack, adapters_named
+from dtef_pipeline.games.packs import Pack, name_failing_adapters
 from dtef_pipeline.games.settings import DECISION_STAGE_SETTINGS, GAMES_STAGE_SETTINGS, DecisionSettings, GamesSettings
 from dtef_pipeline.games.tables import DECISION_ANSWERS, EPISODE_TURNS, EPISODES
 
@@ -42,14 +52,14 @@ REPLAYED_EPISODES = 20
 """Episodes of a partition that the check replays."""
 
 
-def _pack(inputs: Inputs, versions: Mapping[str, int]) -> Pack:
-    return pack_of(inputs.outside, inputs.key, versions)
+def _load_pack(inputs: Inputs, versions: Mapping[str, int]) -> Pack:
+    return load_scenario_pack(inputs.outside, inputs.key, versions)
 
 
 def make_items(inputs: Inputs, settings: GamesSettings) -> Tables:
     """The episodes of a scenario that are to be played, and those of earlier runs."""
-    pack = _pack(inputs, settings.scenario_versions)
-    return {"scenario_items": item_rows(pack, items_of(pack, settings), inputs.earlier("scenario_items"))}
+    pack = _load_pack(inputs, settings.scenario_versions)
+    return {"scenario_items": build_item_rows(pack, select_game_items(pack, settings), inputs.earlier("scenario_items"))}
 
 
 GAMES_ITEMS_STAGE = Stage(
@@ -61,9 +71,9 @@ GAMES_ITEMS_STAGE = Stage(
     make_items,
     settings=GAMES_STAGE_SETTINGS["scenario_items"],
     alone=True,
-    around=adapters_named,
+    around=name_failing_adapters,
     checks=(
-        unique(
+        make_uniqueness_check(
             "scenario_items_unique",
             "An item id stands once in its version of a scenario.",
             "scenario_items",
@@ -76,11 +86,11 @@ GAMES_ITEMS_STAGE = Stage(
 
 def make_prompts(inputs: Inputs, settings: GamesSettings) -> Tables:
     """What models are told before their first text, and what they were told in earlier runs."""
-    pack = _pack(inputs, settings.scenario_versions)
-    personas = known_personas(inputs.outside.settings, settings.persona_versions)
-    players = entrants(pack, inputs.models, personas, settings.players, settings.personas)
+    pack = _load_pack(inputs, settings.scenario_versions)
+    personas = load_known_personas(inputs.outside.settings, settings.persona_versions)
+    players = resolve_entrants(pack, inputs.models, personas, settings.players, settings.personas)
     earlier = inputs.earlier("episode_prompts")
-    return {"episode_prompts": prompt_rows(pack, items_of(pack, settings), players, earlier)}
+    return {"episode_prompts": build_game_prompt_rows(pack, select_game_items(pack, settings), players, earlier)}
 
 
 GAMES_PROMPTS_STAGE = Stage(
@@ -93,9 +103,9 @@ GAMES_PROMPTS_STAGE = Stage(
     after=("scenario_items",),
     settings=GAMES_STAGE_SETTINGS["episode_prompts"],
     alone=True,
-    around=adapters_named,
+    around=name_failing_adapters,
     checks=(
-        unique(
+        make_uniqueness_check(
             "episode_prompts_unique",
             "An item has one row per persona and version.",
             "episode_prompts",
@@ -152,34 +162,34 @@ class _League:
             one.episode.next(came.responses)
             trace = one.episode.trace()
             columns.add(one.match, trace, came)
-            turns += turn_rows(self.plan, one.match, one.episode, trace, came)
-        return {"episodes": columns.table(), "episode_turns": turn_table(turns)}
+            turns += iterate_turn_rows(self.plan, one.match, one.episode, trace, came)
+        return {"episodes": columns.table(), "episode_turns": build_turn_table(turns)}
 
-    def written(self, new: Tables) -> Tables:
+    def merge_with_stored(self, new: Tables) -> Tables:
         """The new rows, the games of baselines, and what earlier runs played by the same rules."""
-        episodes = pa.concat_tables([self._of_baselines(), new["episodes"]])
+        episodes = pa.concat_tables([self._play_baselines(), new["episodes"]])
         earlier, before = self.inputs.earlier("episodes"), self.inputs.earlier("episode_turns")
-        rows = merged_episodes(EPISODES.empty_table() if earlier is None else earlier, episodes, self.plan)
+        rows = merge_episodes(EPISODES.empty_table() if earlier is None else earlier, episodes, self.plan)
         stored = EPISODE_TURNS.empty_table() if before is None else before
-        return {"episodes": rows, "episode_turns": merged_turns(stored, new["episode_turns"], self.plan, rows)}
+        return {"episodes": rows, "episode_turns": merge_turns(stored, new["episode_turns"], self.plan, rows)}
 
-    def _of_baselines(self) -> pa.Table:
+    def _play_baselines(self) -> pa.Table:
         columns, games = EpisodeColumns(self.plan, self.optima), BaselineGames(self.plan.pack)
         for match in self.plan.matches():
             if match.asks_nobody:
-                columns.add(match, games.trace(match.item.seed, match.by_seat(self.plan.n_seats)))
+                columns.add(match, games.trace(match.item.seed, match.list_seated_players(self.plan.n_seats)))
         return columns.table()
 
 
 def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     """What is played of a scenario, by whom."""
-    pack = _pack(inputs, settings.scenario_versions)
-    personas = known_personas(inputs.outside.settings, settings.persona_versions)
+    pack = _load_pack(inputs, settings.scenario_versions)
+    personas = load_known_personas(inputs.outside.settings, settings.persona_versions)
     require_weighable([pack])
-    items = items_of(pack, settings)
-    players = entrants(pack, inputs.models, personas, settings.players, settings.personas)
+    items = select_game_items(pack, settings)
+    players = resolve_entrants(pack, inputs.models, personas, settings.players, settings.personas)
     names = {item.opponent for item in items} - {NO_OPPONENT}
-    opponents = {name: opponent_named(pack, inputs.models, personas, name) for name in names}
+    opponents = {name: resolve_opponent(pack, inputs.models, personas, name) for name in names}
     everybody = [*players, *opponents.values()]
     refuse_unapproved(everybody, allowed=settings.unapproved)
     plan = LeaguePlan(pack, items, players, opponents, settings.draws, settings.snapshot)
@@ -189,27 +199,27 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     asked = sum(not match.asks_nobody for match in plan.matches())
     # How many moves there will be is not known, and episodes share requests: what is expected is what is known so far.
     return EpisodePlan(
-        models_among(everybody),
+        list_player_models(everybody),
         {},
         asked,
         league.episodes,
         league.rows,
-        league.written,
-        stand_in=lambda one, request, text: legal_text(one.episode, request, text),
+        league.merge_with_stored,
+        stand_in=lambda one, request, text: write_legal_text(one.episode, request, text),
         most_calls=lambda: _MostCalls(pack),
     )
 
 
-def _pack_if_known(inputs: Inputs) -> Pack | None:
+def _load_known_pack(inputs: Inputs) -> Pack | None:
     """The pack of a partition; None: its scenario is not known any more, so nothing can be checked by it."""
     try:
-        return _pack(inputs, inputs.given.get("scenario_versions", {}))
+        return _load_pack(inputs, inputs.given.get("scenario_versions", {}))
     except ConfigError:
         return None
 
 
-def _sums_unlike_zero(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
-    pack = _pack_if_known(inputs)
+def _find_nonzero_sums(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
+    pack = _load_known_pack(inputs)
     if pack is None or not pack.scenario.zero_sum:
         return
     for row in rows.filter(pc.equal(rows["version"], pack.manifest.version)).to_pylist():
@@ -217,13 +227,13 @@ def _sums_unlike_zero(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
             yield f"{row['item_id']} {row['model']}: {row['rewards']}"
 
 
-def _other_replays(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
-    if (pack := _pack_if_known(inputs)) is None:
+def _find_differing_replays(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
+    if (pack := _load_known_pack(inputs)) is None:
         return
     own = rows.filter(pc.equal(rows["version"], pack.manifest.version))
     step = max(1, -(-len(own) // REPLAYED_EPISODES))
     for row in own.take(np.arange(0, len(own), step)).to_pylist():
-        if fault := replay_fault(pack, int(row["cluster"]), row["trace"], row["trace_hash"]):
+        if fault := check_replay(pack, int(row["cluster"]), row["trace"], row["trace_hash"]):
             yield f"{row['item_id']} {row['model']}: {fault}"
 
 
@@ -240,21 +250,21 @@ GAMES_EPISODES_STAGE = Stage(
     settings=GAMES_STAGE_SETTINGS["episodes"],
     version="2",
     asks=True,
-    around=adapters_named,
+    around=name_failing_adapters,
     checks=(
-        unique(
+        make_uniqueness_check(
             "episodes_unique",
             "No episode counts twice: a draw of an item by a player has one row per snapshot.",
             "episodes",
             ("episode_id", "snapshot"),
         ),
-        few_failures("games_calls_succeed", "episode_turns", "call_status", "calls"),
+        make_failure_check("games_calls_succeed", "episode_turns", "call_status", "calls"),
         Check(
             "rewards_sum_to_zero",
             "In a scenario that says so, the rewards of all seats sum to 0 in every episode.",
             "episodes",
             ("item_id", "model", "version", "rewards"),
-            _sums_unlike_zero,
+            _find_nonzero_sums,
             blocking=True,
         ),
         Check(
@@ -262,7 +272,7 @@ GAMES_EPISODES_STAGE = Stage(
             "A sample of the episodes, spread over each scenario, plays again byte for byte.",
             "episodes",
             ("item_id", "model", "version", "cluster", "trace", "trace_hash"),
-            _other_replays,
+            _find_differing_replays,
             blocking=True,
         ),
     ),
@@ -276,12 +286,12 @@ GAMES_EPISODES_STAGE = Stage(
 
 def score_episodes(inputs: Inputs, settings: GamesSettings) -> Tables:
     """What each episode says of each metric."""
-    pack = _pack(inputs, settings.scenario_versions)
-    new = episode_scores(inputs.read("episodes"), pack)
-    return {"episode_scores": merged_scores(inputs.earlier("episode_scores"), new, pack)}
+    pack = _load_pack(inputs, settings.scenario_versions)
+    new = compute_episode_scores(inputs.read("episodes"), pack)
+    return {"episode_scores": merge_episode_scores(inputs.earlier("episode_scores"), new, pack)}
 
 
-def _impossible_scores(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _find_impossible_scores(_: Inputs, rows: pa.Table) -> Iterator[str]:
     outside = pc.or_(pc.less(rows["value"], 0), pc.greater(rows["value"], 1))
     silent = pc.equal(pc.is_valid(rows["value"]), pc.is_valid(rows["reason"]))
     for row in rows.filter(pc.or_(pc.and_(pc.fill_null(outside, False), rows["unit_scale"]), silent)).to_pylist():
@@ -299,7 +309,7 @@ GAMES_SCORES_STAGE = Stage(
     settings=GAMES_STAGE_SETTINGS["episode_scores"],
     version="2",
     checks=(
-        unique(
+        make_uniqueness_check(
             "episode_scores_unique",
             "An episode has one score per metric.",
             "episode_scores",
@@ -310,7 +320,7 @@ GAMES_SCORES_STAGE = Stage(
             "A value that is not there has a reason, and a metric on 0-1 lies there.",
             "episode_scores",
             ("item_id", "model", "metric", "unit_scale", "value", "reason"),
-            _impossible_scores,
+            _find_impossible_scores,
             blocking=True,
         ),
     ),
@@ -321,27 +331,29 @@ GAMES_SCORES_STAGE = Stage(
 
 def plan_decisions(inputs: Inputs, settings: DecisionSettings) -> EpisodePlan:
     """What models are asked in the decision points of a scenario."""
-    pack = _pack(inputs, {})
-    players = entrants(pack, inputs.models, known_personas(inputs.outside.settings), settings.models, settings.personas)
+    pack = _load_pack(inputs, {})
+    players = resolve_entrants(
+        pack, inputs.models, load_known_personas(inputs.outside.settings), settings.models, settings.personas
+    )
     refuse_unapproved(players, allowed=settings.unapproved)
-    points = points_to_ask(pack.scenario, settings.sample)
+    points = select_points_to_ask(pack.scenario, settings.sample)
     asked = [one for one in players if one.model is not None]
     plan = DecisionPlan(pack, points, asked, settings.draws, settings.snapshot)
 
-    def rows(some: Sequence[PointAsked], played: Sequence[Played]) -> Tables:
-        return {"decision_answers": answer_table(list(answer_rows(plan, some, played)))}
+    def rows(some: Sequence[PointRequest], played: Sequence[Played]) -> Tables:
+        return {"decision_answers": build_answer_table(list(iterate_answer_rows(plan, some, played)))}
 
     def written(new: Tables) -> Tables:
         earlier = inputs.earlier("decision_answers")
         before = DECISION_ANSWERS.empty_table() if earlier is None else earlier
-        return {"decision_answers": merged_answers(before, new["decision_answers"], plan)}
+        return {"decision_answers": merge_point_answers(before, new["decision_answers"], plan)}
 
     inputs.describe(decision_points=len(points))
-    expected = Counter({name: times * len(points) * settings.draws for name, times in _names(asked).items()})
-    return EpisodePlan(models_among(asked), expected, plan.size, plan.asked, rows, written)
+    expected = Counter({name: times * len(points) * settings.draws for name, times in _count_names(asked).items()})
+    return EpisodePlan(list_player_models(asked), expected, plan.size, plan.list_point_requests, rows, written)
 
 
-def _names(players: Sequence[Any]) -> Counter[str]:
+def _count_names(players: Sequence[Any]) -> Counter[str]:
     return Counter(player.model_name for player in players)
 
 
@@ -356,15 +368,15 @@ DECISIONS_STAGE = Stage(
     settings=DECISION_STAGE_SETTINGS["decision_answers"],
     version="2",
     asks=True,
-    around=adapters_named,
+    around=name_failing_adapters,
     checks=(
-        unique(
+        make_uniqueness_check(
             "decision_answers_unique",
             "No draw counts twice: a draw of a decision point by a player has one row per snapshot.",
             "decision_answers",
             ("version", "point", "persona", "model_variant", "draw", "snapshot"),
         ),
-        few_failures("decision_calls_succeed", "decision_answers", "call_status", "calls"),
+        make_failure_check("decision_calls_succeed", "decision_answers", "call_status", "calls"),
     ),
     preview=("point", "persona", "model", "draw", "call_status", "command", "illegal_kind"),
     counted=("model", "illegal_kind"),
@@ -372,15 +384,15 @@ DECISIONS_STAGE = Stage(
 )
 
 
-def value_strategies(inputs: Inputs, settings: DecisionSettings) -> Tables:
+def compute_strategy_values(inputs: Inputs, settings: DecisionSettings) -> Tables:
     """What the strategies of players are worth that follow from their answers."""
-    pack = _pack(inputs, {})
+    pack = _load_pack(inputs, {})
     options = StrategyOptions(settings.fill, settings.resamples, settings.seed)
-    new = strategy_rows(pack, inputs.read("decision_answers"), settings.snapshot, options)
-    return {"strategy_values": merged_values(inputs.earlier("strategy_values"), new, pack)}
+    new = build_strategy_rows(pack, inputs.read("decision_answers"), settings.snapshot, options)
+    return {"strategy_values": merge_strategy_values(inputs.earlier("strategy_values"), new, pack)}
 
 
-def _impossible_values(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _find_impossible_values(_: Inputs, rows: pa.Table) -> Iterator[str]:
     silent = pc.and_(pc.is_null(rows["value"]), pc.is_null(rows["reason"]))
     below = pc.and_(pc.less(rows["value"], 0), pc.not_equal(rows["quantity"], "value"))
     for row in rows.filter(pc.or_(silent, pc.fill_null(below, False))).to_pylist():
@@ -394,7 +406,7 @@ VALUES_STAGE = Stage(
     From the answers in all decision points follow the exact value against each baseline and the exploitability (0 is perfect play, `scale` play
     at random). Intervals say what other draws might have given. A point where no response could be read
     makes the values null, with the reason. No model is asked.""",
-    value_strategies,
+    compute_strategy_values,
     after=("decision_answers",),
     settings=DECISION_STAGE_SETTINGS["strategy_values"],
     version="2",
@@ -404,7 +416,7 @@ VALUES_STAGE = Stage(
             "A value that is not there has a reason, and no strategy is better than perfect.",
             "strategy_values",
             ("model", "quantity", "value", "reason"),
-            _impossible_values,
+            _find_impossible_values,
             blocking=True,
         ),
     ),

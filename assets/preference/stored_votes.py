@@ -4,10 +4,10 @@ import dagster as dg
 
 from assets.stage.partitions import OWNERS
 from assets.stage.resources import Store
-from assets.stage.versions import observation_tags
-from dtef_pipeline.preference.stored_votes import version_of_votes
+from assets.stage.versions import build_observation_tags
+from dtef_pipeline.preference.stored_votes import compute_votes_version
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
-from resources.votes.vote_store import VoteStore, votes_of_store
+from resources.votes.vote_store import VoteStore, read_player_votes
 
 _IN_GROUP = "preference"
 PREFERENCE_GROUP = {"group_name": _IN_GROUP}
@@ -32,17 +32,17 @@ _VOTES = dg.AssetKey("preference_votes")
 )
 def preference_votes(store: Store) -> dg.ObserveResult:
     """Looks at the votes that there are now."""
-    votes = every_vote(store)
+    votes = read_all_votes(store)
     kinds = {f"votes_{kind}": sum(vote.reviewer_kind == kind for vote in votes) for kind in REVIEWER_KINDS}
-    return dg.ObserveResult(asset_key=_VOTES, data_version=dg.DataVersion(version_of_votes(votes)), metadata=kinds)
+    return dg.ObserveResult(asset_key=_VOTES, data_version=dg.DataVersion(compute_votes_version(votes)), metadata=kinds)
 
 
-def every_vote(store: Store) -> list[PlayersVote]:
+def read_all_votes(store: Store) -> list[PlayersVote]:
     """The votes that count, of both kinds of reviewers."""
     with VoteStore(store.responses_url or store.settings.responses_url) as votes:
-        return [vote for kind in REVIEWER_KINDS for vote in votes_of_store(votes, reviewer_kind=kind)]
+        return [vote for kind in REVIEWER_KINDS for vote in read_player_votes(votes, reviewer_kind=kind)]
 
 
 def note_votes(instance: dg.DagsterInstance, version: str) -> None:
     """Tell Dagster the version of the votes that there is now."""
-    instance.report_runless_asset_event(dg.AssetObservation(_VOTES, tags=observation_tags(version)))
+    instance.report_runless_asset_event(dg.AssetObservation(_VOTES, tags=build_observation_tags(version)))

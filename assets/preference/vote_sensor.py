@@ -2,10 +2,10 @@
 
 import dagster as dg
 
-from assets.preference.stored_votes import every_vote, note_votes
+from assets.preference.stored_votes import note_votes, read_all_votes
 from assets.preference.voted_scores import preference_roll_ups
 from assets.stage.resources import Store
-from dtef_pipeline.preference.stored_votes import version_of_votes
+from dtef_pipeline.preference.stored_votes import compute_votes_version
 
 
 @dg.sensor(
@@ -16,8 +16,8 @@ from dtef_pipeline.preference.stored_votes import version_of_votes
 )
 def scores_after_votes(context: dg.SensorEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
     """One run per version of the votes; votes of which a roll-up failed are not tried again until there is another."""
-    votes = every_vote(store)
-    version = version_of_votes(votes)
+    votes = read_all_votes(store)
+    version = compute_votes_version(votes)
     made = store.warehouse.tables(["preference_scores"])
     if not votes and not made:
         return dg.SkipReason("there are no votes in the response store")

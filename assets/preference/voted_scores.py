@@ -6,16 +6,16 @@ import dagster as dg
 
 from assets.engine.roll_up_names import REPORT
 from assets.preference.preference_panel import vote_settings
-from assets.preference.stored_votes import PREFERENCE_GROUP, every_vote
-from assets.stage.asked import models_of
+from assets.preference.stored_votes import PREFERENCE_GROUP, read_all_votes
+from assets.stage.asked import load_store_models
 from assets.stage.checks import asset_check, verdict
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published
 from assets.stage.resources import Store
 from dtef_pipeline.preference.published_scores import preference_scores as scores_of_votes
-from dtef_pipeline.preference.stored_votes import WhichVotes, counted_votes, version_of_votes
+from dtef_pipeline.preference.stored_votes import WhichVotes, compute_votes_version, filter_votes
 from dtef_pipeline.preference.who_met import who_met
-from resources.votes.vote_store import VoteStore, pairs_and_votes, votes_on_equal_texts
+from resources.votes.vote_store import VoteStore, find_equal_text_votes, read_pairs_and_votes
 
 _SHOWN_SCORES = (
     "family",
@@ -45,22 +45,22 @@ def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
     one fit, and those of each model that judges another. A player without a finite score or without an interval has the reason. Beside a
     player's score stands `persona_results`, `qa_board` or another board of its family: `dtef preference board --metric '*'` shows both.
     """
-    votes = every_vote(store)
+    votes = read_all_votes(store)
     with VoteStore(store.responses_url or store.settings.responses_url) as stored:
-        met = who_met(*pairs_and_votes(stored))
+        met = who_met(*read_pairs_and_votes(stored))
     how = vote_settings(store.settings)
-    which = WhichVotes(tuple(how.items), not how.without_leak_risk, not how.no_own_judge, models_of(store).own_servers)
+    which = WhichVotes(tuple(how.items), not how.without_leak_risk, not how.no_own_judge, load_store_models(store).own_servers)
     rows = scores_of_votes(votes, how.options, which)
-    counted = counted_votes(votes, which)
-    told: dict[str, Any] = {
+    counted = filter_votes(votes, which)
+    vote_metadata: dict[str, Any] = {
         "votes": len(counted.votes),
-        "votes_version": version_of_votes(votes),
+        "votes_version": compute_votes_version(votes),
         "leaks_left_out": counted.leaks_left_out,
         "self_judged": counted.self_judged,
         "self_judged_left_out": counted.self_judged_left_out,
     }
     tables = {"preference_scores": rows, "preference_met": met}
-    return published(store, tables, **told, scores=markdown(rows, _SHOWN_SCORES, most=30))
+    return published(store, tables, **vote_metadata, scores=markdown(rows, _SHOWN_SCORES, most=30))
 
 
 PREFERENCE_ROLL_UPS = [preference_scores]
@@ -94,7 +94,7 @@ def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
     """Surprising votes: on two texts that differ, as reviewers read them, in nothing but case and white space. Such pairs are neither made nor
     served; they were imported, or voted on before a name was known that alone told the texts apart."""
     with VoteStore(store.responses_url or store.settings.responses_url) as votes:
-        checked, offenders = votes_on_equal_texts(votes)
+        checked, offenders = find_equal_text_votes(votes)
     return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
 
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 from assets.engine.asking import asking
 from assets.engine.settings_config import takes_settings
 from assets.qa.files import QA_GROUP
-from assets.qa.stages import QA_JUDGEMENTS_STAGE, arbiter_of_run, judge_limits
-from assets.stage.asked import models_of
-from assets.stage.judged_again import judged_result, keep_judged
-from assets.stage.panel_drift import drift_section
+from assets.qa.stages import QA_JUDGEMENTS_STAGE, judge_limits, resolve_run_arbiter
+from assets.stage.asked import load_store_models
+from assets.stage.judged_again import build_anchor_result, store_anchor_rows
+from assets.stage.panel_drift import load_drift_section
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
-from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.asking.episodes import play, split_into_windows
 from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.qa.judging.arbiter import Arbiter
 from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QaSettings
@@ -22,10 +22,10 @@ from dtef_pipeline.qa.tables import QA_ANCHORS
 from dtef_pipeline.qa.watched_scores import (
     ANCHORS_CHOSEN_FROM,
     QA_WATCHED,
-    anchor_looks,
-    judged_answers,
-    more_answers,
-    qa_anchor_rows,
+    add_answers,
+    build_qa_anchor_rows,
+    iterate_anchor_looks,
+    load_judged_answers,
 )
 
 
@@ -41,35 +41,35 @@ def qa_anchors(context: dg.AssetExecutionContext, settings: QaSettings, store: S
     An anchor is a judged answer that stays as it is (`qa_anchor_items`, chosen once, spread over the scores), so whatever moves from night to
     night is the judge. Each night asks afresh; what was asked in it is never asked twice. `judge_drift` says which judge has moved.
     """
-    arbiter = arbiter_of_run(models_of(store), settings)
-    kept = _kept(store, settings) if arbiter else pa.table({})
+    arbiter = resolve_run_arbiter(load_store_models(store), settings)
+    kept = _fill_anchors(store, settings) if arbiter else pa.table({})
     rows = QA_ANCHORS.empty_table()
     if arbiter is None or not len(kept):
         context.log.info("nothing to judge again: nobody judges, or no answer has a judge's score yet")
     else:
-        rows = _judged(context, store, settings, arbiter, kept)
-    keep_judged(store, "qa_anchors", rows, settings.snapshot)
-    moved = judge_drift(QA_WATCHED, store.warehouse.read_or_empty("qa_anchors"), drift_section(store.settings))
-    return judged_result(context, store, rows, settings.snapshot, len(kept), moved)
+        rows = _judge_anchors(context, store, settings, arbiter, kept)
+    store_anchor_rows(store, "qa_anchors", rows, settings.snapshot)
+    moved = judge_drift(QA_WATCHED, store.warehouse.read_or_empty("qa_anchors"), load_drift_section(store.settings))
+    return build_anchor_result(context, store, rows, settings.snapshot, len(kept), moved)
 
 
-def _kept(store: Store, settings: QaSettings) -> pa.Table:
+def _fill_anchors(store: Store, settings: QaSettings) -> pa.Table:
     """The anchors, filled up where there are fewer than were asked for."""
     house = store.warehouse
     kept = house.read_or_empty("qa_anchor_items")
     if len(kept) < settings.anchors and house.tables(["qa_judgements"]):
-        pool = store.warehouse.query(judged_answers, only=ANCHORS_CHOSEN_FROM)
-        kept = more_answers(kept, settings.anchors, settings.anchor_seed, pool)
+        pool = store.warehouse.query(load_judged_answers, only=ANCHORS_CHOSEN_FROM)
+        kept = add_answers(kept, settings.anchors, settings.anchor_seed, pool)
         house.write("qa_anchor_items", kept)
     return kept.slice(0, settings.anchors)
 
 
-def _judged(
+def _judge_anchors(
     context: dg.AssetExecutionContext, store: Store, settings: QaSettings, arbiter: Arbiter, kept: pa.Table
 ) -> pa.Table:
     tables = [QA_ANCHORS.empty_table()]
     expected = {arbiter.model.name: len(kept) * len(arbiter.evaluators)}
     with asking(context, store, settings, [arbiter.model], expected, judge_limits(store, settings)) as ask:
-        for some in in_windows(anchor_looks(kept, arbiter, settings.snapshot), QA_JUDGEMENTS_STAGE.at_a_time):
-            tables.append(qa_anchor_rows(settings.snapshot, some, play(some, ask, store.responses.responses)))
+        for some in split_into_windows(iterate_anchor_looks(kept, arbiter, settings.snapshot), QA_JUDGEMENTS_STAGE.at_a_time):
+            tables.append(build_qa_anchor_rows(settings.snapshot, some, play(some, ask, store.responses.responses)))
     return pa.concat_tables(tables)

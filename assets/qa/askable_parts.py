@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.judging.arbiter import Arbiter
-from dtef_pipeline.qa.judging.judged_rows import JUDGED_ITEM_COLUMNS, judged_items
-from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.judging.judged_rows import JUDGED_ITEM_COLUMNS, select_judged_items
+from dtef_pipeline.qa.prompt_rows import AskSettings
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 from resources.gateway.prices import price
@@ -16,7 +16,7 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 
-class LookedAtParts(NamedTuple):
+class PartFindings(NamedTuple):
     """What parts say of a way of asking."""
 
     judged: bool
@@ -27,13 +27,13 @@ class LookedAtParts(NamedTuple):
     """By part, why it cannot be asked so."""
 
 
-def require_askable_parts(warehouse: Warehouse, keys: Sequence[str], how: AskedHow, settings: Settings) -> bool:
+def require_askable_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings, settings: Settings) -> bool:
     """Whether some of the items are for a judge.
 
     Raises ConfigError for a way of asking that no part allows (else it is the failure of those parts alone), and for a server that is to look
     up chunks of documents and is not named.
     """
-    found = looked_at_parts(warehouse, keys, how)
+    found = check_parts(warehouse, keys, how)
     if keys and len(found.refused) == len(keys):
         raise next(iter(found.refused.values()))
     if found.about_documents:
@@ -41,7 +41,7 @@ def require_askable_parts(warehouse: Warehouse, keys: Sequence[str], how: AskedH
     return found.judged
 
 
-def looked_at_parts(warehouse: Warehouse, keys: Sequence[str], how: AskedHow) -> LookedAtParts:
+def check_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> PartFindings:
     """What each of these parts says."""
     judged, asks_about, refused = False, False, dict[str, ConfigError]()
     for key in keys:
@@ -54,16 +54,16 @@ def looked_at_parts(warehouse: Warehouse, keys: Sequence[str], how: AskedHow) ->
         except ConfigError as error:
             refused[key] = error
         asks_about = asks_about or about
-        judged = judged or bool(judged_items(items))
-    return LookedAtParts(judged, asks_about, refused)
+        judged = judged or bool(select_judged_items(items))
+    return PartFindings(judged, asks_about, refused)
 
 
 def require_server(retriever: str, settings: Settings) -> None:
     """Raises ConfigError where a server is to find the chunks, and the environment names none."""
     if retriever == REMOTE:
-        from assets.qa.lookups import asked_server
+        from assets.qa.lookups import open_retrieval_server
 
-        asked_server(settings)
+        open_retrieval_server(settings)
 
 
 def refuse_unpriced_judge(

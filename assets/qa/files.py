@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from assets.engine.part_files import define_files
-from assets.stage.noted_files import Added, add_noted, partitions_of
+from assets.engine.part_files import build_file_source
+from assets.stage.noted_files import AddResult, add_noted, list_partitions
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.qa.tables import QA_SPACE
 from resources.item_files import ITEM_NOTES, QaSource
@@ -15,7 +15,7 @@ DATASET_PART = dg.DynamicPartitionsDefinition(name=QA_SPACE.name)
 QA_GROUP = {"group_name": "qa"}
 """Where the assets of the family stand in the UI."""
 
-qa_files = define_files(
+qa_files = build_file_source(
     "qa",
     DATASET_PART,
     """The file or folder that each part of a suite comes from: one partition per part, observed when it is added (`dtef qa add`).
@@ -24,11 +24,11 @@ qa_files = define_files(
 )
 
 
-def add_parts(instance: dg.DagsterInstance, warehouse: Warehouse, sources: Sequence[QaSource]) -> Added:
+def add_parts(instance: dg.DagsterInstance, warehouse: Warehouse, sources: Sequence[QaSource]) -> AddResult:
     """Make parts known: their notes, their partitions, and which of them hold something new. Done again, it changes nothing."""
     return add_noted(instance, warehouse, FAMILY_BY_NAME["qa"], ITEM_NOTES, sources)
 
 
-def known_parts(instance: dg.DagsterInstance) -> list[str]:
+def list_known_parts(instance: dg.DagsterInstance) -> list[str]:
     """The partitions, in the order in which they were added."""
-    return partitions_of(instance, QA_SPACE)
+    return list_partitions(instance, QA_SPACE)

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from dtef_pipeline.qa.suites import Suites, load_suites
-from resources.settings import shipped
+from resources.settings import find_shipped
 
 
 def known_suites(file: str | None) -> Suites:
     """The shipped suites, and those of a file of the user's, which replace shipped ones of the same name."""
-    return load_suites(shipped("suites.yaml"), *([Path(file)] if file else []))
+    return load_suites(find_shipped("suites.yaml"), *([Path(file)] if file else []))

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.tables import QA_LOOKUPS, QA_SPACE
-from dtef_pipeline.qa.transcripts.metadata import spelled_filter
-from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP, LookedUp, RemoteRetriever, model_string
+from dtef_pipeline.qa.transcripts.metadata import format_filter
+from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP, RemoteRetriever, StoredLookUps, normalise_model_string
 from dtef_pipeline.qa.transcripts.retriever import Retrieval, SourceText
-from resources.json_posts import look_up_server
+from resources.json_posts import find_look_up_server
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -23,7 +23,7 @@ LOOK_UPS_BETWEEN_WRITINGS = 32
 """A run that was killed goes on from the last writing. Where so many fail one after the other, the server is given up on."""
 
 
-class AskedServer(NamedTuple):
+class RetrievalServer(NamedTuple):
     """A server that looks up."""
 
     retriever: RemoteRetriever
@@ -31,11 +31,11 @@ class AskedServer(NamedTuple):
     """Scheme and host."""
 
 
-def asked_server(settings: Settings) -> AskedServer:
+def open_retrieval_server(settings: Settings) -> RetrievalServer:
     """The server that the environment names. Raises ConfigError where it names none, or a model that is none."""
-    server = look_up_server(settings)
-    model = None if settings.socioscope_model is None else model_string(settings.socioscope_model)
-    return AskedServer(RemoteRetriever(server.post, server.where, model), server.where)
+    server = find_look_up_server(settings)
+    model = None if settings.socioscope_model is None else normalise_model_string(settings.socioscope_model)
+    return RetrievalServer(RemoteRetriever(server.post, server.where, model), server.where)
 
 
 class _LookUp(NamedTuple):
@@ -45,7 +45,7 @@ class _LookUp(NamedTuple):
     server: str
 
 
-class KeptLookUps:
+class LookUpCache:
     """Look-ups for a part: those that succeeded before are read from `qa_lookups`.
 
     Each server has rows of its own. Of those of one text, the last is of the server that was set last.
@@ -60,27 +60,29 @@ class KeptLookUps:
         rows = self._warehouse.read_earlier("qa_lookups", **self._at)
         return {} if rows is None else {_LookUp(row["lookup_id"], row["server"]): row for row in rows.to_pylist()}
 
-    def kept(self, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> LookedUp:
+    def find_cached(self, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> StoredLookUps:
         """What the server that was set last found for these texts; where it failed, also what another one had found. Nobody is asked."""
         rows = defaultdict(list)
         for key, row in self._rows.items():
             rows[key.lookup_id].append(row)
-        return LookedUp({text: _last_found(rows[_lookup_id(text, k, where)]) for text in texts})
+        return StoredLookUps({text: _choose_last_success(rows[_hash_lookup(text, k, where)]) for text in texts})
 
-    def expected(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> LookedUp:
+    def expected(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> StoredLookUps:
         """What `made` would give without asking anybody: nothing where the server that is set now was not asked yet, or failed. Without a server
         as `kept`. Raises ConfigError for an address that is none."""
         if settings.socioscope_url is None:
-            return self.kept(texts, k, where)
-        server = look_up_server(settings).where
-        keys = {text: _LookUp(_lookup_id(text, k, where), server) for text in texts}
+            return self.find_cached(texts, k, where)
+        server = find_look_up_server(settings).where
+        keys = {text: _LookUp(_hash_lookup(text, k, where), server) for text in texts}
         waiting = Retrieval(problem=NOT_LOOKED_UP)
-        return LookedUp({text: _retrieval(self._rows[key]) if self._is_found(key) else waiting for text, key in keys.items()})
+        return StoredLookUps(
+            {text: _parse_retrieval(self._rows[key]) if self._is_found(key) else waiting for text, key in keys.items()}
+        )
 
-    def made(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> LookedUp:
-        """What is `kept`, after the server was asked for what it did not find before. Raises ConfigError as `asked_server`."""
-        server = asked_server(settings)
-        wanted = {_LookUp(_lookup_id(text, k, where), server.where): text for text in texts}
+    def made(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> StoredLookUps:
+        """What is `kept`, after the server was asked for what it did not find before. Raises ConfigError as `open_retrieval_server`."""
+        server = open_retrieval_server(settings)
+        wanted = {_LookUp(_hash_lookup(text, k, where), server.where): text for text in texts}
         self._count_from_now_on([key for key in wanted if self._is_found(key)])
         missing = [key for key in wanted if not self._is_found(key)]
         with ThreadPoolExecutor(LOOK_UPS_AT_ONCE) as pool:
@@ -95,7 +97,7 @@ class KeptLookUps:
                     )
                     self._keep(rest, [Retrieval(problem=given_up)] * len(rest))
                     break
-        return self.kept(texts, k, where)
+        return self.find_cached(texts, k, where)
 
     def _is_found(self, key: _LookUp) -> bool:
         row = self._rows.get(key)
@@ -109,7 +111,9 @@ class KeptLookUps:
 
     def _keep(self, keys: Sequence[_LookUp], found: Sequence[Retrieval]) -> None:
         """Write these look-ups beside what was there."""
-        self._put_last({key: {**self._at, **key._asdict(), **_told(one)} for key, one in zip(keys, found, strict=True)})
+        self._put_last(
+            {key: {**self._at, **key._asdict(), **_serialize_retrieval(one)} for key, one in zip(keys, found, strict=True)}
+        )
 
     def _put_last(self, rows: Mapping[_LookUp, dict[str, Any]]) -> None:
         for key, row in rows.items():
@@ -119,11 +123,11 @@ class KeptLookUps:
         self._warehouse.write("qa_lookups", table, **self._at)
 
 
-def _lookup_id(text: str, k: int, where: Mapping[str, str | int]) -> str:
-    return digest("look-up", text, k, spelled_filter(where))
+def _hash_lookup(text: str, k: int, where: Mapping[str, str | int]) -> str:
+    return digest("look-up", text, k, format_filter(where))
 
 
-def _told(found: Retrieval) -> dict[str, Any]:
+def _serialize_retrieval(found: Retrieval) -> dict[str, Any]:
     sources = [
         {
             "doc_id": one.doc_id,
@@ -135,17 +139,17 @@ def _told(found: Retrieval) -> dict[str, Any]:
     return {"sources": sources, "problem": found.problem}
 
 
-def _last_found(rows: Sequence[Mapping[str, Any]]) -> Retrieval:
+def _choose_last_success(rows: Sequence[Mapping[str, Any]]) -> Retrieval:
     """The last of the look-ups of one text; where it failed, the last that did not, with its problem."""
     if not rows:
         return Retrieval(problem=NOT_LOOKED_UP)
-    last = _retrieval(rows[-1])
+    last = _parse_retrieval(rows[-1])
     earlier = next((row for row in reversed(rows) if row["problem"] is None), None)
     if last.problem is None or earlier is None:
         return last
-    return Retrieval(_retrieval(earlier).sources, last.problem, is_earlier=True)
+    return Retrieval(_parse_retrieval(earlier).sources, last.problem, is_earlier=True)
 
 
-def _retrieval(row: Mapping[str, Any]) -> Retrieval:
+def _parse_retrieval(row: Mapping[str, Any]) -> Retrieval:
     sources = (SourceText(one["doc_id"], one["page_content"], json.loads(one["metadata"])) for one in row["sources"])
     return Retrieval(tuple(sources), row["problem"])

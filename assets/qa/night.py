@@ -5,24 +5,24 @@ from typing import Any
 
 import dagster as dg
 
-from assets.engine.family_nights import NightPlan, define_night
-from assets.qa.files import known_parts
-from assets.qa.lookups import asked_server
-from assets.qa.stages import arbiter_of_run
-from assets.stage.asked import models_of
+from assets.engine.family_nights import NightPlan, build_night_schedule
+from assets.qa.files import list_known_parts
+from assets.qa.lookups import open_retrieval_server
+from assets.qa.stages import resolve_run_arbiter
+from assets.stage.asked import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.qa.prompt_rows import filter_faults
-from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QA_PANEL_SECTION, QA_STAGE_SETTINGS, QaSettings, parts_of_panel
+from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QA_PANEL_SECTION, QA_STAGE_SETTINGS, QaSettings, select_panel_parts
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 
 
 def plan_questions(context: dg.ScheduleEvaluationContext, store: Store, panel: QaSettings) -> NightPlan:
     """From the prompts on. Parts that were added and never made are left out and named."""
-    known = known_parts(context.instance)
-    wanted = parts_of_panel(panel, known)
+    known = list_known_parts(context.instance)
+    wanted = select_panel_parts(panel, known)
     keys = [
         key for key in wanted if len(store.warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))
     ]
@@ -33,12 +33,12 @@ def plan_questions(context: dg.ScheduleEvaluationContext, store: Store, panel: Q
 
 def _config(settings: QaSettings, store: Store) -> dict[str, dict[str, Any]]:
     """Configuration by stage. Raises ConfigError for a model, a judge or a server that is not known, before anything is asked."""
-    models = models_of(store)
+    models = load_store_models(store)
     models.resolve(settings.models)
     if settings.retriever == REMOTE:
-        asked_server(store.settings)
+        open_retrieval_server(store.settings)
     stages = {name: names for name, names in QA_STAGE_SETTINGS.items() if name != "qa_items"}
-    if settings.anchors and arbiter_of_run(models, settings) is not None:
+    if settings.anchors and resolve_run_arbiter(models, settings) is not None:
         stages["qa_anchors"] = QA_ANCHOR_SETTINGS
     return run_config(settings, stages)
 
@@ -53,7 +53,7 @@ def _filter_faults(settings: QaSettings, store: Store, keys: Sequence[str]) -> d
     )
 
 
-nightly_questions = define_night(
+nightly_questions = build_night_schedule(
     FAMILY_BY_NAME["qa"],
     plan_questions,
     name="nightly_questions",

@@ -7,7 +7,7 @@ import dagster as dg
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.engine.board_assets import define_board, require_scored
+from assets.engine.board_assets import build_board_asset, require_scored
 from assets.engine.family_jobs import family_jobs, stage_keys
 from assets.engine.site_report import report
 from assets.qa.anchors import qa_anchors
@@ -15,8 +15,8 @@ from assets.qa.files import QA_GROUP
 from assets.qa.known_suites import known_suites
 from assets.qa.stages import QA_STAGES
 from assets.stage.checks import asset_check, verdict
-from assets.stage.family_costs import define_costs
-from assets.stage.family_drift import FamilyDrift, define_drift
+from assets.stage.family_costs import build_costs_asset
+from assets.stage.family_drift import FamilyDrift, build_drift_assets
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import published
 from assets.stage.resources import Store
@@ -25,7 +25,7 @@ from dtef_pipeline.family.record import FamilyBoard, Preview
 from dtef_pipeline.qa.result_views import QA_VIEWS
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
 from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
-from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
+from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, build_qa_boards
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
 
 QA_FAMILY = FAMILY_BY_NAME["qa"]
@@ -55,13 +55,13 @@ def qa_board(config: QaBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """
     require_scored(store, QA_FAMILY)
     exposure = known_suites(config.suites).exposure
-    boards = store.warehouse.query(lambda made: qa_boards(made, exposure=exposure), only=QA_BOARD_READS)
+    boards = store.warehouse.query(lambda made: build_qa_boards(made, exposure=exposure), only=QA_BOARD_READS)
     overall = boards["qa_board"].filter(pc.equal(boards["qa_board"]["cut"], "overall"))
     return published(store, boards, family="qa", board=markdown(overall, _BOARD_SHOWN, most=30))
 
 
-qa_costs = define_costs(QA_FAMILY, ["qa_scores"])
-qa_validity = define_board(
+qa_costs = build_costs_asset(QA_FAMILY, ["qa_scores"])
+qa_validity = build_board_asset(
     QA_FAMILY,
     FamilyBoard(
         "qa_validity",
@@ -86,7 +86,7 @@ def qa_scores_are_valid(store: Store) -> dg.AssetCheckResult:
     return verdict(offenders, checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
 
 
-qa_drift, qa_no_drift, qa_verdicts_were_sent = define_drift(
+qa_drift, qa_no_drift, qa_verdicts_were_sent = build_drift_assets(
     FamilyDrift(
         subject=QA_WATCHED,
         code_version="5",

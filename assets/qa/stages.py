@@ -14,41 +14,58 @@ import pyarrow.compute as pc
 from assets.engine.stage_assets import stage_assets
 from assets.qa.files import qa_files
 from assets.qa.known_suites import known_suites
-from assets.qa.lookups import KeptLookUps
-from assets.qa.vectors import KeptVectors
-from assets.stage.asked import models_of
+from assets.qa.lookups import LookUpCache
+from assets.qa.vectors import VectorCache
+from assets.stage.asked import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Lengths, Limits, Replies, Stage, Tables, unique
+from dtef_pipeline.family.stage import (
+    Check,
+    EpisodePlan,
+    Inputs,
+    Lengths,
+    Limits,
+    Replies,
+    Stage,
+    Tables,
+    make_uniqueness_check,
+)
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.qa.item_files.added_files import AddedFiles, read_added
-from dtef_pipeline.qa.item_files.item_rows import item_tables
+from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
-from dtef_pipeline.qa.judging.arbiter import Arbiter, chosen_arbiter, judge_snapshot
+from dtef_pipeline.qa.judging.arbiter import Arbiter, choose_arbiter, judge_snapshot
 from dtef_pipeline.qa.judging.judged_rows import (
     JUDGED_ITEM_COLUMNS,
-    ResponseJudged,
-    judged_items,
-    judged_responses,
-    judged_rows,
-    skipped_rows,
-    to_be_judged,
-    verdict_stand_in,
-    with_other_judges,
+    JudgementLook,
+    build_judgement_rows,
+    build_skipped_rows,
+    iterate_looks,
+    make_verdict_stand_in,
+    merge_with_other_judges,
+    select_judged_items,
+    select_to_judge,
 )
-from dtef_pipeline.qa.program import Execution, execution_rows, executions, known_verdicts, rows_so_far, to_run
-from dtef_pipeline.qa.prompt_rows import AskedHow, PromptTables, part_prompts, with_other_conditions
+from dtef_pipeline.qa.program import (
+    Execution,
+    build_execution_rows,
+    load_known_verdicts,
+    merge_rows_so_far,
+    plan_executions,
+    select_programs_to_run,
+)
+from dtef_pipeline.qa.prompt_rows import AskSettings, PromptTables, build_part_prompts, merge_with_other_conditions
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
-from dtef_pipeline.qa.stages import QA_RESPONSES_STAGE, QA_SCORES_STAGE, part_condition
+from dtef_pipeline.qa.stages import QA_RESPONSES_STAGE, QA_SCORES_STAGE, resolve_part_condition
 from dtef_pipeline.qa.tables import QA_DOCUMENTS, QA_EXECUTIONS, QA_JUDGEMENTS, QA_RESPONSE_KEY
 from resources.item_files import ITEM_NOTES, QaSource
-from resources.sandbox.run import found_level, settled_checks
-from resources.settings import shipped
+from resources.sandbox.run import choose_level, run_checks_twice
+from resources.settings import find_shipped
 
 _FINDINGS_SHOWN = 20
 FOUND_EVIDENCE = 0.8
@@ -61,21 +78,21 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 
 def read_items(inputs: Inputs, _: QaSettings) -> Tables:
     """The items of a part, from its files. Raises DtefError where there are none."""
-    source = _source_of(inputs)
+    source = _open_source(inputs)
     spec = known_suites(source.suites).route(source.suite)
     # Of interviews a file is a part, under the name that it was given.
     part = source.part if spec.layout == INTERVIEW_LAYOUT else None
     corpus = Path(source.corpus) if source.corpus else None
     place = (source.suite, source.path, source.corpus, source.suites, part)
     added: AddedFiles = inputs.remember(place, lambda: read_added(spec, Path(source.path), corpus, part=part))
-    made = item_tables(source.suite, source.part, added.loaded, added.scorers_of)
+    made = build_item_tables(source.suite, source.part, added.loaded, added.scorers_of)
     if not len(made.qa_items):
         errors = added.loaded.errors
         raise DtefError(f"{source.key}: no item of it can be used{f': {errors[0]}' if errors else ''}")
-    return {**made._asdict(), "qa_documents": _documents(source, added.documents)}
+    return {**made._asdict(), "qa_documents": _build_documents(source, added.documents)}
 
 
-def _source_of(inputs: Inputs) -> QaSource:
+def _open_source(inputs: Inputs) -> QaSource:
     source = ITEM_NOTES.read(inputs.outside.warehouse, inputs.key)
     if source is None:
         raise DtefError(f"{inputs.key}: no file of it is known; `dtef qa add SUITE PATH` adds it")
@@ -86,7 +103,7 @@ def _source_of(inputs: Inputs) -> QaSource:
     return source
 
 
-def _documents(source: QaSource, documents: pa.Table | None) -> pa.Table:
+def _build_documents(source: QaSource, documents: pa.Table | None) -> pa.Table:
     if documents is None:
         return QA_DOCUMENTS.empty_table()
     levels = {"suite": source.suite, "part": source.part}
@@ -102,12 +119,12 @@ def _findings(tables: Tables) -> Mapping[str, Any]:
     return {"findings": findings.select(shown).slice(0, _FINDINGS_SHOWN)}
 
 
-def _rows_left_out(_: Inputs, findings: pa.Table) -> Iterator[str]:
+def _list_dropped_rows(_: Inputs, findings: pa.Table) -> Iterator[str]:
     for row in findings.filter(pc.equal(findings["level"], "error")).to_pylist():
         yield f"{row['file']}:{row['line'] or ''} {row['text']}"
 
 
-def _items_without_scorer(_: Inputs, items: pa.Table) -> Iterator[str]:
+def _list_unscorable_items(_: Inputs, items: pa.Table) -> Iterator[str]:
     for row in items.filter(pc.equal(pc.list_value_length(items["scorers"]), 0)).to_pylist():
         yield f"{row['item_id']}: nobody scores type {row['type']}"
 
@@ -121,20 +138,20 @@ QA_ITEMS_STAGE = Stage(
     read_items,
     after=(qa_files.key.to_user_string(),),
     checks=(
-        unique("qa_items_unique", "An item id stands once in its part.", "qa_items", ("item_id",)),
+        make_uniqueness_check("qa_items_unique", "An item id stands once in its part.", "qa_items", ("item_id",)),
         Check(
             "qa_rows_left_out",
             "Warns of rows of files that could not be used.",
             "qa_findings",
             ("level", "file", "line", "text"),
-            _rows_left_out,
+            _list_dropped_rows,
         ),
         Check(
             "qa_items_have_scorers",
             "Warns of items whose type nobody scores.",
             "qa_items",
             ("item_id", "type", "scorers"),
-            _items_without_scorer,
+            _list_unscorable_items,
         ),
     ),
     preview=("item_id", "type", "text", "options", "reference"),
@@ -145,34 +162,34 @@ QA_ITEMS_STAGE = Stage(
 
 
 class _Make(Protocol):
-    def __call__(self, how: AskedHow, *, asks: bool) -> PromptTables:
+    def __call__(self, how: AskSettings, *, asks: bool) -> PromptTables:
         """The prompts of a part. `asks`: whether a server may be asked for what it did not find before."""
 
 
 def make_prompts(inputs: Inputs, settings: QaSettings) -> Tables:
     """The prompts of a part as the settings say, and those of other conditions that were made before."""
-    make = _maker(inputs)
+    make = _build_prompt_maker(inputs)
     made = make(settings.how, asks=True)
-    condition = part_condition(inputs, settings)
+    condition = resolve_part_condition(inputs, settings)
     again = _make_again(inputs, condition, make)
     return {
-        name: _with_earlier(
+        name: _merge_earlier(
             inputs, name, pa.concat_tables([*(getattr(one, name) for one in again.values()), new]), {condition, *again}
         )
         for name, new in made._asdict().items()
     }
 
 
-def _maker(inputs: Inputs) -> _Make:
+def _build_prompt_maker(inputs: Inputs) -> _Make:
     """Makes the prompts of a part, of its items and documents as they are now, which are read once."""
     items, examples, documents = inputs.read("qa_items"), inputs.rows("qa_examples"), inputs.rows("qa_documents")
     warehouse, environment = inputs.outside.warehouse, inputs.outside.settings
-    vectors, look_ups = KeptVectors(warehouse, inputs.key), KeptLookUps(warehouse, inputs.key)
+    vectors, look_ups = VectorCache(warehouse, inputs.key), LookUpCache(warehouse, inputs.key)
 
-    def make(how: AskedHow, *, asks: bool) -> PromptTables:
+    def make(how: AskSettings, *, asks: bool) -> PromptTables:
         ask = look_ups.expected if inputs.is_dry else look_ups.made
-        look_up = partial(ask, environment) if asks else look_ups.kept
-        made = part_prompts(items, examples, documents, how, vectors, look_up)
+        look_up = partial(ask, environment) if asks else look_ups.find_cached
+        made = build_part_prompts(items, examples, documents, how, vectors, look_up)
         if not inputs.is_dry:
             vectors.keep()
         return made
@@ -188,21 +205,21 @@ def _make_again(inputs: Inputs, condition: str, make: _Make) -> dict[str, Prompt
     for other in others:
         # A condition that can be made no more, such as one with more examples than there are now, keeps what still stands of it.
         with suppress(ConfigError):
-            found[other] = make(AskedHow.of_condition(other), asks=False)
+            found[other] = make(AskSettings.parse_spelling(other), asks=False)
     return found
 
 
-def _with_earlier(inputs: Inputs, name: str, new: pa.Table, conditions: set[str]) -> pa.Table:
+def _merge_earlier(inputs: Inputs, name: str, new: pa.Table, conditions: set[str]) -> pa.Table:
     """The new rows, which are those of all these conditions, and the earlier ones of others."""
     earlier = inputs.earlier(name)
     return (
         new
         if earlier is None
-        else with_other_conditions(earlier, new, conditions, inputs.read("qa_items", ["item_id", "truth_id"]))
+        else merge_with_other_conditions(earlier, new, conditions, inputs.read("qa_items", ["item_id", "truth_id"]))
     )
 
 
-def _retrieval_means(tables: Tables) -> Mapping[str, Any]:
+def _compute_retrieval_means(tables: Tables) -> Mapping[str, Any]:
     found, context = tables["qa_retrieval"], tables["qa_context"]
     means = (
         found.group_by("condition").aggregate([(name, "mean") for name in ("recall", "mrr", "hit")]) if len(found) else found
@@ -211,7 +228,7 @@ def _retrieval_means(tables: Tables) -> Mapping[str, Any]:
     return {**({"retrieval": means} if len(found) else {}), **({"look_ups_failed": len(failed)} if len(failed) else {})}
 
 
-def _evidence_missed(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _list_missed_evidence(_: Inputs, rows: pa.Table) -> Iterator[str]:
     for row in rows.group_by("condition").aggregate([("hit", "mean")]).to_pylist():
         if row["hit_mean"] < FOUND_EVIDENCE:
             yield f"{row['condition']}: {row['hit_mean']:.0%}"
@@ -230,32 +247,34 @@ QA_PROMPTS_STAGE = Stage(
     after=("qa_items",),
     settings=QA_STAGE_SETTINGS["qa_prompts"],
     checks=(
-        unique("qa_prompts_unique", "An item has one prompt per condition.", "qa_prompts", ("item_id", "condition")),
+        make_uniqueness_check(
+            "qa_prompts_unique", "An item has one prompt per condition.", "qa_prompts", ("item_id", "condition")
+        ),
         Check(
             "qa_evidence_found",
             "Warns of parts where fewer than eight in ten items have a chunk with the evidence among those that are shown.",
             "qa_retrieval",
             ("condition", "hit"),
-            _evidence_missed,
+            _list_missed_evidence,
         ),
     ),
     preview=("item_id", "condition", "prompt_id", "messages"),
     counted=("condition",),
-    metadata=_retrieval_means,
+    metadata=_compute_retrieval_means,
     beside=("qa_context", "qa_retrieval"),
 )
 
 
-def arbiter_of_run(models: Models, settings: QaSettings) -> Arbiter | None:
+def resolve_run_arbiter(models: Models, settings: QaSettings) -> Arbiter | None:
     """The judge; None: nobody judges. Raises ConfigError for one that cannot judge."""
-    source = Path(settings.judges) if settings.judges else shipped("judges.yaml")
+    source = Path(settings.judges) if settings.judges else find_shipped("judges.yaml")
     rate, daily = settings.sample_rate, settings.daily_budget
-    return chosen_arbiter(source, models, judge=settings.judge, sample_rate=rate, daily_budget=daily)
+    return choose_arbiter(source, models, judge=settings.judge, sample_rate=rate, daily_budget=daily)
 
 
 def judge_limits(store: Store, settings: QaSettings) -> Limits:
     """The budget of the judge's day."""
-    arbiter = arbiter_of_run(models_of(store), settings)
+    arbiter = resolve_run_arbiter(load_store_models(store), settings)
     if arbiter is None or arbiter.daily_budget is None:
         return Limits()
     daily = DailyBudget(arbiter.daily_budget, lambda: store.responses.spent("judge", _midnight()))
@@ -268,33 +287,33 @@ def _midnight() -> datetime:
 
 def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Tables:
     """What the judge is asked about the responses of a part; no new rows where nobody judges, or no item has to be judged."""
-    arbiter, label = arbiter_of_run(inputs.models, settings), judge_snapshot(settings.rejudge)
-    items = judged_items(inputs.read("qa_items", JUDGED_ITEM_COLUMNS))
+    arbiter, label = resolve_run_arbiter(inputs.models, settings), judge_snapshot(settings.rejudge)
+    items = select_judged_items(inputs.read("qa_items", JUDGED_ITEM_COLUMNS))
     if arbiter is None or not items:
-        return {"qa_judgements": _all_judgements(inputs, QA_JUDGEMENTS.empty_table(), arbiter, label)}
-    chosen, left_out = to_be_judged(inputs.read("qa_responses"), items, arbiter.sample_rate)
+        return {"qa_judgements": _merge_judgements(inputs, QA_JUDGEMENTS.empty_table(), arbiter, label)}
+    chosen, left_out = select_to_judge(inputs.read("qa_responses"), items, arbiter.sample_rate)
     served = inputs.models.own_servers
 
-    def rows(looks: Sequence[ResponseJudged], played: Sequence[Played]) -> Tables:
-        return {"qa_judgements": judged_rows(looks, played, served)}
+    def rows(looks: Sequence[JudgementLook], played: Sequence[Played]) -> Tables:
+        return {"qa_judgements": build_judgement_rows(looks, played, served)}
 
     def written(new: Tables) -> Tables:
-        judged = pa.concat_tables([new["qa_judgements"], skipped_rows(left_out, items, arbiter, label, served)])
-        return {"qa_judgements": _all_judgements(inputs, judged, arbiter, label)}
+        judged = pa.concat_tables([new["qa_judgements"], build_skipped_rows(left_out, items, arbiter, label, served)])
+        return {"qa_judgements": _merge_judgements(inputs, judged, arbiter, label)}
 
     expected = {arbiter.model.name: len(chosen) * len(arbiter.evaluators)}
-    looks = partial(judged_responses, chosen, items, arbiter, label)
+    looks = partial(iterate_looks, chosen, items, arbiter, label)
     specs, size = [arbiter.model] if len(chosen) else [], expected[arbiter.model.name]
-    return EpisodePlan(specs, expected, size, looks, rows, written, stand_in=verdict_stand_in)
+    return EpisodePlan(specs, expected, size, looks, rows, written, stand_in=make_verdict_stand_in)
 
 
-def _all_judgements(inputs: Inputs, new: pa.Table, arbiter: Arbiter | None, label: str) -> pa.Table:
+def _merge_judgements(inputs: Inputs, new: pa.Table, arbiter: Arbiter | None, label: str) -> pa.Table:
     """The new rows, and what other judges said of responses that still stand."""
     earlier = inputs.earlier("qa_judgements")
-    return new if earlier is None else with_other_judges(earlier, new, inputs.read("qa_responses"), arbiter, label)
+    return new if earlier is None else merge_with_other_judges(earlier, new, inputs.read("qa_responses"), arbiter, label)
 
 
-def _failed_judgements(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _report_failed_judgements(_: Inputs, rows: pa.Table) -> Iterator[str]:
     asked = rows.filter(pc.invert(pc.starts_with(pc.fill_null(rows["reason"], ""), "skipped")))
     failed = len(asked) - asked["reason"].null_count
     if failed > FAILED_JUDGEMENTS * len(asked):
@@ -318,7 +337,7 @@ QA_JUDGEMENTS_STAGE = Stage(
     asks=True,
     limits=judge_limits,
     checks=(
-        unique(
+        make_uniqueness_check(
             "qa_judgements_unique",
             "No judgement counts twice: an evaluator looks at a response once.",
             "qa_judgements",
@@ -329,20 +348,20 @@ QA_JUDGEMENTS_STAGE = Stage(
             "Warns where more than 2 % of the judgements that were asked for have no score, and where a judge is of the maker of those judged.",
             "qa_judgements",
             ("reason", "judge_model", "self_judged"),
-            _failed_judgements,
+            _report_failed_judgements,
         ),
     ),
     preview=("item_id", "model", "evaluator", "score", "reason", "explanation"),
     counted=("judge_model", "reason"),
     replies=Replies((Lengths("qa_judgements", "judge_variant", "len(raw)"),), USUAL_JUDGEMENT_TOKENS),
-    is_idle=lambda settings, models: arbiter_of_run(models, settings) is None,
+    is_idle=lambda settings, models: resolve_run_arbiter(models, settings) is None,
 )
 
 
 def run_programs(inputs: Inputs, settings: QaSettings) -> Tables:
     """What came of the programs in responses; what is known by then is written from time to time, beside the earlier rows of what is not."""
     items = inputs.read("qa_items", ["item_id", "scorers", "reference"])
-    planned = executions(inputs.read("qa_responses"), items, settings.timeout_s)
+    planned = plan_executions(inputs.read("qa_responses"), items, settings.timeout_s)
     if not planned:
         return {"qa_executions": QA_EXECUTIONS.empty_table()}
     how: dict[str, Any] = {
@@ -354,20 +373,20 @@ def run_programs(inputs: Inputs, settings: QaSettings) -> Tables:
 
 
 def _run_checks(inputs: Inputs, planned: list[Execution], how: Mapping[str, Any]) -> pa.Table:
-    level = found_level(how["level"], trust_answers=how["trust_answers"]).level
+    level = choose_level(how["level"], trust_answers=how["trust_answers"]).level
     earlier = inputs.earlier("qa_executions")
-    results = {} if earlier is None else known_verdicts(earlier, level)
+    results = {} if earlier is None else load_known_verdicts(earlier, level)
     pause, due = FIRST_PAUSE_S, 0.0
-    for key, result in settled_checks(to_run(planned, results), **how):
+    for key, result in run_checks_twice(select_programs_to_run(planned, results), **how):
         if result is not None:
             results[key] = result
         if time.monotonic() >= due:
-            inputs.keep({"qa_executions": rows_so_far(planned, results, earlier)})
+            inputs.keep({"qa_executions": merge_rows_so_far(planned, results, earlier)})
             due, pause = time.monotonic() + pause, min(2 * pause, LONGEST_PAUSE_S)
-    return execution_rows(planned, results)
+    return build_execution_rows(planned, results)
 
 
-def _programs_not_run(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _list_unrun_programs(_: Inputs, rows: pa.Table) -> Iterator[str]:
     undecided = rows.filter(pc.is_in(rows["verdict"], pa.array(UNDECIDED_CHECKS, pa.string())))
     yield from pc.unique(undecided["message"]).to_pylist()[:3]
     if any("weak_isolation" in flags for flags in rows["flags"].to_pylist()):
@@ -391,7 +410,7 @@ QA_EXECUTIONS_STAGE = Stage(
             "Warns where code could not be run, or ran where it could read files of this machine.",
             "qa_executions",
             ("verdict", "message", "flags"),
-            _programs_not_run,
+            _list_unrun_programs,
         ),
     ),
     preview=("item_id", "model", "draw", "verdict", "message", "isolation"),

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dtef_pipeline.asking.embeddings import text_hash
+from dtef_pipeline.asking.embeddings import hash_text
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER
 from dtef_pipeline.qa.tables import QA_SPACE, QA_VECTORS
 from resources.warehouse import Warehouse
 
 
-class KeptVectors:
+class VectorCache:
     """The embedder of a part's texts: those that were embedded before are read from `qa_vectors`."""
 
     def __init__(self, warehouse: Warehouse, key: str) -> None:
@@ -31,13 +31,18 @@ class KeptVectors:
         """The vectors of texts by the embedder in this process, (texts, dimensions)."""
         from resources.gateway.local_embedder import embed_locally
 
-        wanted = {text_hash(text): text for text in texts}
+        wanted = {hash_text(text): text for text in texts}
         if missing := {key: text for key, text in wanted.items() if key not in self._rows}:
             self._is_new = True
             for key, made in zip(missing, embed_locally(list(missing.values())), strict=True):
-                told = {"embedder": LOCAL_EMBEDDER, "text_hash": key, "vector": made.vector.tolist(), "windows": made.windows}
-                self._rows[key] = {**self._at, **told}
-        return np.array([self._rows[text_hash(text)]["vector"] for text in texts], dtype=np.float32)
+                vector_row = {
+                    "embedder": LOCAL_EMBEDDER,
+                    "text_hash": key,
+                    "vector": made.vector.tolist(),
+                    "windows": made.windows,
+                }
+                self._rows[key] = {**self._at, **vector_row}
+        return np.array([self._rows[hash_text(text)]["vector"] for text in texts], dtype=np.float32)
 
     def keep(self) -> None:
         """Write what was embedded now beside what was there."""

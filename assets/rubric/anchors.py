@@ -11,27 +11,27 @@ import pyarrow.compute as pc
 from assets.engine.asking import asking
 from assets.engine.settings_config import takes_settings
 from assets.rubric.files import RUBRIC_GROUP
-from assets.stage.asked import models_of
-from assets.stage.judged_again import judged_result, keep_judged
-from assets.stage.panel_drift import drift_section
+from assets.stage.asked import load_store_models
+from assets.stage.judged_again import build_anchor_result, store_anchor_rows
+from assets.stage.panel_drift import load_drift_section
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
-from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.asking.episodes import play, split_into_windows
 from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.family.stage import Limits
 from dtef_pipeline.judging.judges import JudgeConfig
-from dtef_pipeline.rubric.judge_requests import chosen_judges
-from dtef_pipeline.rubric.labels.corrected_rows import board_runs, label_material
+from dtef_pipeline.rubric.judge_requests import choose_judges
+from dtef_pipeline.rubric.labels.corrected_rows import load_board_runs, load_label_material
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHORS
 from dtef_pipeline.rubric.settings import RUBRIC_ANCHOR_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.stages import RUBRIC_JUDGEMENTS_STAGE
 from dtef_pipeline.rubric.watched_drift import (
     NOTHING_TO_JUDGE_AGAIN,
     WATCHED,
-    anchor_judgings,
-    anchor_rows,
-    more_anchors,
+    add_anchors,
+    build_anchor_rows,
+    list_anchor_judgings,
 )
 
 USUAL_ANCHORS = 200
@@ -51,39 +51,39 @@ def rubric_anchors(context: dg.AssetExecutionContext, settings: RubricSettings, 
     An anchor is a response and a criterion that stay as they are (`rubric_anchor_items`), so whatever moves from night to night is the judge.
     Each snapshot asks afresh; what was asked in it is never asked twice. `dtef anchors --family rubric --show` tells which judges have moved.
     """
-    kept = _anchors(store, settings)
-    judges = _judges(store, settings, pc.unique(kept["blueprint"]).to_pylist())
-    episodes = anchor_judgings(kept, judges, settings.snapshot)
+    kept = _fill_rubric_anchors(store, settings)
+    judges = _resolve_judges(store, settings, pc.unique(kept["blueprint"]).to_pylist())
+    episodes = list_anchor_judgings(kept, judges, settings.snapshot)
     specs = list({one.model.variant: one.model for some in judges.values() for one in some}.values())
     tables = [RUBRIC_ANCHORS.empty_table()]
     expected = Counter(one.judge.model.name for one in episodes)
     with asking(context, store, settings, specs, expected, Limits()) as ask:
-        for some in in_windows(episodes, RUBRIC_JUDGEMENTS_STAGE.at_a_time):
-            tables.append(anchor_rows(some, play(some, ask, store.responses.responses)))
+        for some in split_into_windows(episodes, RUBRIC_JUDGEMENTS_STAGE.at_a_time):
+            tables.append(build_anchor_rows(some, play(some, ask, store.responses.responses)))
     rows = pa.concat_tables(tables)
-    keep_judged(store, "rubric_anchors", rows, settings.snapshot)
-    moved = judge_drift(WATCHED, store.warehouse.read("rubric_anchors"), drift_section(store.settings))
-    return judged_result(context, store, rows, settings.snapshot, len(kept), moved)
+    store_anchor_rows(store, "rubric_anchors", rows, settings.snapshot)
+    moved = judge_drift(WATCHED, store.warehouse.read("rubric_anchors"), load_drift_section(store.settings))
+    return build_anchor_result(context, store, rows, settings.snapshot, len(kept), moved)
 
 
-def _anchors(store: Store, settings: RubricSettings) -> pa.Table:
+def _fill_rubric_anchors(store: Store, settings: RubricSettings) -> pa.Table:
     """The anchors, filled up where there are fewer than were asked for. Raises WarehouseError where there are none."""
     house, most = store.warehouse, settings.anchors or USUAL_ANCHORS
     kept = house.read_or_empty("rubric_anchor_items")
     if len(kept) < most and house.values("rubric_scores", "blueprint"):
         material = store.warehouse.query(
-            lambda connection: label_material(connection, board_runs(connection)), only=_ANCHORS_READ
+            lambda connection: load_label_material(connection, load_board_runs(connection)), only=_ANCHORS_READ
         )
-        kept = more_anchors(kept, most, settings.anchor_seed, material)
+        kept = add_anchors(kept, most, settings.anchor_seed, material)
         house.write("rubric_anchor_items", kept)
     if not len(kept):
         raise WarehouseError(NOTHING_TO_JUDGE_AGAIN)
     return kept.slice(0, most)
 
 
-def _judges(store: Store, settings: RubricSettings, blueprints: Sequence[str]) -> dict[str, tuple[JudgeConfig, ...]]:
+def _resolve_judges(store: Store, settings: RubricSettings, blueprints: Sequence[str]) -> dict[str, tuple[JudgeConfig, ...]]:
     """By blueprint: those of the command, else those that its file names, else the usual ones."""
     heads = store.warehouse.read_or_empty("rubric_blueprints", columns=["blueprint", "judges"]).to_pylist()
     named = {row["blueprint"]: row["judges"] for row in heads}
-    models = models_of(store)
-    return {one: chosen_judges(settings.judges, named.get(one) or [], models, settings.scale) for one in blueprints}
+    models = load_store_models(store)
+    return {one: choose_judges(settings.judges, named.get(one) or [], models, settings.scale) for one in blueprints}

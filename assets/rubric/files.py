@@ -5,16 +5,16 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.engine.part_files import define_files
-from assets.stage.noted_files import Added, add_noted, partitions_of
+from assets.engine.part_files import build_file_source
+from assets.stage.noted_files import AddResult, add_noted, list_partitions
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.rubric.blueprint.findings import leaves_out
+from dtef_pipeline.rubric.blueprint.findings import is_left_out_for
 from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ReadBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.added_functions import added_functions
 from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile
 from resources.warehouse import Warehouse
@@ -25,7 +25,7 @@ RUBRIC_GROUP = {"group_name": "rubric"}
 _RESERVED = "reserved-id"
 """The error that is about the whole file, so that no part of it can be left out."""
 
-rubric_files = define_files(
+rubric_files = build_file_source(
     "rubric",
     RUBRIC_BLUEPRINT,
     """The file of each blueprint: one partition per file, observed when it is added (`dtef rubric add`) or when the sensor
@@ -43,29 +43,29 @@ def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
         )
     collections = read_collections(Path(file.models_dir)) if file.models_dir else None
     found = read_blueprint(path, file.blueprint, collections, other_functions=added_functions())
-    errors = [one for one in found.findings if leaves_out(one.level, one.code)]
+    errors = [one for one in found.findings if is_left_out_for(one.level, one.code)]
     whole = [one for one in errors if one.code == _RESERVED]
     if errors and (whole or not file.skip_broken):
-        raise DtefError(_first_of(path, whole or errors))
+        raise DtefError(_format_first_error(path, whole or errors))
     if found.blueprint is None or not found.blueprint.prompts:
-        raise DtefError(_first_of(path, errors) if errors else f"{path}: nothing in it can be asked")
+        raise DtefError(_format_first_error(path, errors) if errors else f"{path}: nothing in it can be asked")
     return found, found.blueprint
 
 
-def _first_of(path: Path, errors: Sequence[BlueprintFinding]) -> str:
+def _format_first_error(path: Path, errors: Sequence[BlueprintFinding]) -> str:
     """`safety/a.yml:12: prompt 3 should[0]: bad-point: ... (and 2 more errors)`"""
     first = errors[0]
     line = f":{first.line}" if first.line else ""
     place = f" {first.place}:" if first.place and not first.place.startswith("line ") else ""
-    others = f" (and {counted(len(errors) - 1, 'more error')})" if len(errors) > 1 else ""
+    others = f" (and {format_count(len(errors) - 1, 'more error')})" if len(errors) > 1 else ""
     return f"{path}{line}:{place} {first.code}: {first.text}{others}"
 
 
-def add(instance: dg.DagsterInstance, warehouse: Warehouse, files: Sequence[RubricFile]) -> Added:
+def add(instance: dg.DagsterInstance, warehouse: Warehouse, files: Sequence[RubricFile]) -> AddResult:
     """Make blueprints known: their notes, their partitions, and which of them hold something new. Done again, it changes nothing."""
     return add_noted(instance, warehouse, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, files)
 
 
-def known_blueprints(instance: dg.DagsterInstance) -> list[str]:
+def list_known_blueprints(instance: dg.DagsterInstance) -> list[str]:
     """The partitions, in the order in which they were added."""
-    return partitions_of(instance, RUBRIC_SPACE)
+    return list_partitions(instance, RUBRIC_SPACE)

@@ -4,8 +4,8 @@ from typing import Any
 
 import dagster as dg
 
-from assets.engine.family_nights import NightPlan, define_night
-from assets.rubric.files import known_blueprints
+from assets.engine.family_nights import NightPlan, build_night_schedule
+from assets.rubric.files import list_known_blueprints
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
@@ -13,14 +13,14 @@ from dtef_pipeline.rubric.settings import (
     RUBRIC_ANCHOR_SETTINGS,
     RUBRIC_STAGE_SETTINGS,
     RubricSettings,
-    blueprints_of_panel,
+    select_panel_blueprints,
 )
 
 
 def plan_rubrics(context: dg.ScheduleEvaluationContext, store: Store, panel: RubricSettings) -> NightPlan:
     """From the responses on. Blueprints that were added and never made are left out and named."""
-    known = known_blueprints(context.instance)
-    wanted = blueprints_of_panel(panel, known)
+    known = list_known_blueprints(context.instance)
+    wanted = select_panel_blueprints(panel, known)
     made = set(store.warehouse.values("rubric_blueprints", "blueprint"))
     keys = [key for key in wanted if key in made]
     return NightPlan(known, wanted, keys, _config(context, panel, store) if keys else {})
@@ -37,7 +37,7 @@ def _config(context: dg.ScheduleEvaluationContext, settings: RubricSettings, sto
     return run_config(settings, stages)
 
 
-nightly_rubrics = define_night(
+nightly_rubrics = build_night_schedule(
     FAMILY_BY_NAME["rubric"],
     plan_rubrics,
     name="nightly_rubrics",

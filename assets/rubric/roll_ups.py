@@ -7,15 +7,15 @@ import dagster as dg
 import duckdb
 import pyarrow.compute as pc
 
-from assets.engine.board_assets import define_board
+from assets.engine.board_assets import build_board_asset
 from assets.engine.family_jobs import family_jobs, stage_keys
-from assets.engine.settings_config import family_panel
+from assets.engine.settings_config import load_family_panel
 from assets.engine.site_report import report
 from assets.rubric.anchors import rubric_anchors
 from assets.rubric.stages import RUBRIC_STAGES
 from assets.rubric.watched_folder import new_blueprint
-from assets.stage.family_costs import define_costs
-from assets.stage.family_drift import FamilyDrift, define_drift
+from assets.stage.family_costs import build_costs_asset
+from assets.stage.family_drift import FamilyDrift, build_drift_assets
 from assets.stage.partitions import markdown
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
@@ -24,24 +24,24 @@ from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.rubric.board import BOARD_READS
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
-from dtef_pipeline.rubric.labels.corrected_rows import CORRECTED_READS, corrected_tables
+from dtef_pipeline.rubric.labels.corrected_rows import CORRECTED_READS, build_corrected_tables
 from dtef_pipeline.rubric.rolled_up import (
     CHAMPIONS_READ,
     JUDGED_READ,
-    agreement_tables,
-    champions_table,
-    validity_tables,
+    build_agreement_tables,
+    build_champions_table,
+    build_validity_tables,
 )
-from dtef_pipeline.rubric.runs_compared import comparisons_table
+from dtef_pipeline.rubric.runs_compared import build_comparisons_table
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.rubric.watched_drift import WATCHED
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 RUBRIC_FAMILY = FAMILY_BY_NAME["rubric"]
 _VIEWS_SHOWN = {view.name: view for view in BOARD_VIEWS}
 _OF_JUDGED = ("rubric_judgements", "rubric_scores")
 
-rubric_board = define_board(
+rubric_board = build_board_asset(
     RUBRIC_FAMILY,
     FamilyBoard(
         "rubric_board",
@@ -52,7 +52,7 @@ rubric_board = define_board(
         A model is ranked from 10 blueprints on; one with fewer is listed without a rank. Intervals are of other blueprints of this kind.
         Blueprints with the tag `test` are in boards of their own alone. Beside it stands the family's part of `comparisons` (every two
         models).""",
-        lambda connection, _: {"rubric_board": board_of_all(connection), "comparisons": comparisons_table(connection)},
+        lambda connection, _: {"rubric_board": board_of_all(connection), "comparisons": build_comparisons_table(connection)},
         reads=BOARD_READS,
         previews={"board": Preview.of_view(_VIEWS_SHOWN["overall"], cut="overall")},
         version="3",
@@ -63,22 +63,22 @@ rubric_board = define_board(
 )
 
 
-def _champions(connection: duckdb.DuckDBPyConnection, store: Store) -> Tables:
-    panel = family_panel(store.settings, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
-    return {"rubric_champions": champions_table(connection, consistency=panel.consistent_champions)}
+def _compute_champions(connection: duckdb.DuckDBPyConnection, store: Store) -> Tables:
+    panel = load_family_panel(store.settings, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
+    return {"rubric_champions": build_champions_table(connection, consistency=panel.consistent_champions)}
 
 
-def _of_champions(tables: Tables, store: Store) -> Mapping[str, Any]:
+def _describe_champions(tables: Tables, store: Store) -> Mapping[str, Any]:
     rows = tables["rubric_champions"]
     count = "SELECT count(DISTINCT blueprint) FROM rubric_grades WHERE grade IS NOT NULL"
     grades = store.warehouse.query(lambda made: made.execute(count).fetchall()[0][0], only=["rubric_grades"])
     shown = ["dimension", "model", "mean", "n_blueprints", "n_steady", "n_latest"]
-    known = counted(len(store.warehouse.values("rubric_scores", "blueprint")), "blueprint")
+    known = format_count(len(store.warehouse.values("rubric_scores", "blueprint")), "blueprint")
     best = rows.filter(pc.equal(rows["champion"], True))
     return {"champions": markdown(best, shown, most=13), "graded": f"{grades:,} of {known}"}
 
 
-rubric_champions = define_board(
+rubric_champions = build_board_asset(
     RUBRIC_FAMILY,
     FamilyBoard(
         "rubric_champions",
@@ -87,13 +87,13 @@ rubric_champions = define_board(
         The grades of the latest graded snapshot of each blueprint count, several analysts are averaged, and each blueprint counts once. A
         model is eligible from 5 blueprints on. Blueprints with the tag `test` are left out. The panel's key `consistent_champions` asks for
         steady grades.""",
-        _champions,
+        _compute_champions,
         reads=CHAMPIONS_READ,
         after=("rubric_summaries",),
-        metadata=_of_champions,
+        metadata=_describe_champions,
     ),
 )
-rubric_agreement = define_board(
+rubric_agreement = build_board_asset(
     RUBRIC_FAMILY,
     FamilyBoard(
         "rubric_agreement",
@@ -101,7 +101,7 @@ rubric_agreement = define_board(
 
         Krippendorff's alpha of the classes in the latest run of each blueprint, with an interval by prompts: from 0.8 on reliable, from 0.667
         on tentative. Beside it stands `rubric_disagreed`, the criteria on which the judges of one response differ by more than 0.3.""",
-        lambda connection, _: agreement_tables(connection),
+        lambda connection, _: build_agreement_tables(connection),
         reads=JUDGED_READ,
         previews={
             "agreement": Preview.of_view(_VIEWS_SHOWN["agreement"]),
@@ -111,7 +111,7 @@ rubric_agreement = define_board(
         after=_OF_JUDGED,
     ),
 )
-rubric_validity = define_board(
+rubric_validity = build_board_asset(
     RUBRIC_FAMILY,
     FamilyBoard(
         "rubric_validity",
@@ -120,7 +120,7 @@ rubric_validity = define_board(
         `gamma` is what a judge gives to its own maker's responses beyond what the other judges give to the same ones. The table is called
         `rubric_self_preference`. Beside it stand `rubric_judges` (what became of each judge's calls, and what they cost, each call once) and
         `rubric_variance_shares` (what scores vary by: answers, judges, repeats). All of the latest run of each blueprint.""",
-        lambda connection, store: validity_tables(connection, store.responses.responses),
+        lambda connection, store: build_validity_tables(connection, store.responses.responses),
         reads=JUDGED_READ,
         previews={
             "self_preference": Preview.of_view(_VIEWS_SHOWN["self-preference"], 20),
@@ -134,12 +134,12 @@ rubric_validity = define_board(
 )
 
 
-def _corrected(connection: duckdb.DuckDBPyConnection, store: Store) -> Tables:
+def _compute_corrected_tables(connection: duckdb.DuckDBPyConnection, store: Store) -> Tables:
     labels, draws = (store.warehouse.read_or_empty(name).to_pandas() for name in ("rubric_labels", "rubric_label_draws"))
-    return corrected_tables(connection, labels, draws)
+    return build_corrected_tables(connection, labels, draws)
 
 
-rubric_corrected = define_board(
+rubric_corrected = build_board_asset(
     RUBRIC_FAMILY,
     FamilyBoard(
         "rubric_corrected",
@@ -148,7 +148,7 @@ rubric_corrected = define_board(
         `corrected` estimates the board's own number, had people decided every point that judges decide; its interval takes prompts for a sample
         of what might be asked, `here_low` to `here_high` is of these very prompts. Beside it stands `rubric_known_classes`, how often each
         judge says what people say. Both are empty until labels are imported (`dtef import labels`). No model is asked.""",
-        _corrected,
+        _compute_corrected_tables,
         reads=CORRECTED_READS,
         previews={
             "corrected": Preview.of_view(_VIEWS_SHOWN["corrected"]),
@@ -157,8 +157,8 @@ rubric_corrected = define_board(
         metadata=lambda tables, store: {"labels": len(store.warehouse.read_or_empty("rubric_labels"))},
     ),
 )
-rubric_costs = define_costs(RUBRIC_FAMILY, ["rubric_responses", "rubric_judgements", "rubric_summaries"])
-rubric_drift, rubric_no_drift, rubric_verdicts_were_sent = define_drift(
+rubric_costs = build_costs_asset(RUBRIC_FAMILY, ["rubric_responses", "rubric_judgements", "rubric_summaries"])
+rubric_drift, rubric_no_drift, rubric_verdicts_were_sent = build_drift_assets(
     FamilyDrift(
         subject=WATCHED,
         code_version="5",

@@ -8,18 +8,18 @@ import pyarrow.compute as pc
 
 from assets.engine.stage_assets import stage_assets
 from assets.rubric.files import read, rubric_files
-from dtef_pipeline.asking.embeddings import embedder_of
+from dtef_pipeline.asking.embeddings import identify_embedder
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Replies, Stage, Tables, unique
-from dtef_pipeline.rubric.blueprint.blueprint_rows import blueprint_tables
-from dtef_pipeline.rubric.blueprint.findings import leaves_out
-from dtef_pipeline.rubric.functions import ready_function
-from dtef_pipeline.rubric.labels.labelled_scores import labelled_points
-from dtef_pipeline.rubric.point_rows import point_rows
-from dtef_pipeline.rubric.score_rows import chosen_embedder, texts_to_embed
-from dtef_pipeline.rubric.self_preference import own_judge_left_out
+from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Replies, Stage, Tables, make_uniqueness_check
+from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
+from dtef_pipeline.rubric.blueprint.findings import is_left_out_for
+from dtef_pipeline.rubric.functions import prepare_function
+from dtef_pipeline.rubric.labels.labelled_scores import apply_labels
+from dtef_pipeline.rubric.point_rows import build_point_rows
+from dtef_pipeline.rubric.score_rows import choose_embedder, select_texts_to_embed
+from dtef_pipeline.rubric.self_preference import remove_own_judges
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.stages import (
     RUBRIC_JUDGEMENTS_STAGE,
@@ -29,17 +29,17 @@ from dtef_pipeline.rubric.stages import (
 )
 from dtef_pipeline.rubric.summaries.extractions import (
     FOR_KEY_POINTS,
-    Extracting,
-    extracted,
-    extracting_model,
-    extractings,
-    extraction_rows,
-    extraction_stand_in,
-    with_key_points,
+    ExtractionEpisode,
+    add_key_points,
+    build_extraction_rows,
+    choose_extracting_model,
+    list_extractings,
+    make_extraction_stand_in,
+    read_extraction,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS, RUBRIC_EXTRACTIONS, RUBRIC_POINT, RUBRIC_RESPONSE
 from resources.blueprint_files import BLUEPRINT_NOTES
-from resources.gateway.embedder import Embedded
+from resources.gateway.embedder import EmbeddingResult
 from resources.point_functions import evaluating
 
 SCORED_POINTS = 0.9
@@ -54,23 +54,23 @@ def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
     found, blueprint = read(file)
     points: dict[str, tuple[str, ...]] = {}
 
-    def rows(some: Sequence[Extracting], played: Sequence[Played]) -> Tables:
-        points.update({one.prompt: extracted(came).points for one, came in zip(some, played, strict=True)})
-        return {"rubric_extractions": extraction_rows(some, played)}
+    def rows(some: Sequence[ExtractionEpisode], played: Sequence[Played]) -> Tables:
+        points.update({one.prompt: read_extraction(came).points for one, came in zip(some, played, strict=True)})
+        return {"rubric_extractions": build_extraction_rows(some, played)}
 
     def written(new: Tables) -> Tables:
-        made = blueprint_tables(found, with_key_points(blueprint, points), file.path)._asdict()
+        made = build_blueprint_tables(found, add_key_points(blueprint, points), file.path)._asdict()
         extractions = new["rubric_extractions"]
         is_kept = len(extractions) or len(inputs.rows("rubric_extractions"))
         return {**made, **({"rubric_extractions": extractions} if is_kept else {})}
 
     if not settings.extract_points:
         return written({"rubric_extractions": RUBRIC_EXTRACTIONS.empty_table()})
-    model = extracting_model(settings.analysts, inputs.models)
-    episodes = extractings(blueprint, model)
+    model = choose_extracting_model(settings.analysts, inputs.models)
+    episodes = list_extractings(blueprint, model)
     specs = [model] if episodes else []
     expected = {model.name: len(episodes)}
-    return EpisodePlan(specs, expected, len(episodes), lambda: episodes, rows, written, extraction_stand_in)
+    return EpisodePlan(specs, expected, len(episodes), lambda: episodes, rows, written, make_extraction_stand_in)
 
 
 def _blueprint_metadata(tables: Tables) -> Mapping[str, Any]:
@@ -87,9 +87,9 @@ def _blueprint_metadata(tables: Tables) -> Mapping[str, Any]:
     }
 
 
-def _parts_left_out(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _list_dropped_parts(_: Inputs, rows: pa.Table) -> Iterator[str]:
     for row in rows.to_pylist():
-        if leaves_out(row["level"], row["code"]):
+        if is_left_out_for(row["level"], row["code"]):
             yield f"{row['place']}: {row['code']}"
 
 
@@ -107,8 +107,10 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
     version="2",
     asks=True,
     checks=(
-        unique("rubric_prompts_unique", "A prompt id stands once in its blueprint.", "rubric_prompts", ("prompt",)),
-        unique(
+        make_uniqueness_check(
+            "rubric_prompts_unique", "A prompt id stands once in its blueprint.", "rubric_prompts", ("prompt",)
+        ),
+        make_uniqueness_check(
             "rubric_criteria_have_places",
             "Every criterion has a place of its own: no two paths of different blocks, and no two points of a path, are taken for one.",
             "rubric_criteria",
@@ -119,7 +121,7 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
             "Warns of blueprints of which broken parts were left out, as `--skip-broken` allows.",
             "rubric_findings",
             ("level", "code", "place"),
-            _parts_left_out,
+            _list_dropped_parts,
         ),
     ),
     versioned=("rubric_prompts", "rubric_criteria", "rubric_findings"),
@@ -131,21 +133,21 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
 
 def embed_texts(inputs: Inputs, settings: RubricSettings) -> Tables:
     """The vectors that there were, and those of texts without one. Raises GatewayError where no text at all can be embedded."""
-    spec = chosen_embedder(settings.embedder, inputs.models)
-    embedder = embedder_of(spec)
+    spec = choose_embedder(settings.embedder, inputs.models)
+    embedder = identify_embedder(spec)
     every = spec.is_local if settings.every_prompt is None else settings.every_prompt
-    wanted = texts_to_embed(inputs.read("rubric_responses"), inputs.read("rubric_prompts"), every_prompt=every)
+    wanted = select_texts_to_embed(inputs.read("rubric_responses"), inputs.read("rubric_prompts"), every_prompt=every)
     earlier = inputs.earlier("rubric_embeddings")
     rows = RUBRIC_EMBEDDINGS.empty_table() if earlier is None else earlier
     owners = zip(rows["embedder"].to_pylist(), rows["text_hash"].to_pylist(), strict=True)
     there = {hashed for owner, hashed in owners if owner == embedder}
     missing = [text for hashed, text in wanted.items() if hashed not in there]
     inputs.describe(embedder=embedder, texts=len(wanted))
-    found: Embedded = inputs.embed(missing, spec, len(wanted) - len(missing))
-    return {"rubric_embeddings": _with_vectors(inputs, rows, found) if missing else rows}
+    found: EmbeddingResult = inputs.embed(missing, spec, len(wanted) - len(missing))
+    return {"rubric_embeddings": _add_vectors(inputs, rows, found) if missing else rows}
 
 
-def _with_vectors(inputs: Inputs, rows: pa.Table, found: Embedded) -> pa.Table:
+def _add_vectors(inputs: Inputs, rows: pa.Table, found: EmbeddingResult) -> pa.Table:
     vectors = found.vectors
     new = vectors.add_column(0, RUBRIC_EMBEDDINGS.field("blueprint"), pa.repeat(inputs.key, len(vectors)))
     first = [one.message for one in found.failures.values()][:5]
@@ -169,32 +171,32 @@ RUBRIC_EMBEDDINGS_STAGE = Stage(
 
 def score_points(inputs: Inputs, settings: RubricSettings) -> Tables:
     """How far each criterion is met by each response."""
-    prepare = inputs.enter("functions", lambda: evaluating(ready_function))
+    prepare = inputs.enter("functions", lambda: evaluating(prepare_function))
     responses, criteria = inputs.read("rubric_responses"), inputs.read("rubric_criteria")
     judgements = inputs.rows("rubric_judgements")
     if settings.no_own_judge:
-        judgements = own_judge_left_out(judgements)
-    rows = point_rows(responses, criteria, judgements, prepare)
+        judgements = remove_own_judges(judgements)
+    rows = build_point_rows(responses, criteria, judgements, prepare)
     if settings.with_labels:
-        rows = labelled_points(rows, responses, criteria, inputs.read("rubric_prompts"), inputs.rows("rubric_labels"))
+        rows = apply_labels(rows, responses, criteria, inputs.read("rubric_prompts"), inputs.rows("rubric_labels"))
     return {"rubric_points": rows}
 
 
-def _mean_points(tables: Tables) -> Mapping[str, Any]:
+def _compute_mean_points(tables: Tables) -> Mapping[str, Any]:
     rows = tables["rubric_points"]
     mean = pc.mean(rows["score"]).as_py()
     counts = {name: int(pc.sum(pc.cast(rows[name], pa.int64())).as_py() or 0) for name in ("partial", "labelled")}
     return {"scored": len(rows) - rows["score"].null_count, **counts, **({} if mean is None else {"mean": mean})}
 
 
-def _impossible_points(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _find_impossible_points(_: Inputs, rows: pa.Table) -> Iterator[str]:
     wrong = pc.or_(pc.less(rows["score"], 0), pc.greater(rows["score"], 1))
     silent = pc.and_(pc.is_null(rows["score"]), pc.is_null(rows["reason"]))
     for row in rows.filter(pc.or_(pc.fill_null(wrong, False), silent)).to_pylist():
         yield f"{row['prompt']} {row['model']}: {row['score']}"
 
 
-def _unscored_points(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _report_unscored_points(_: Inputs, rows: pa.Table) -> Iterator[str]:
     scored = len(rows) - rows["score"].null_count
     if scored < SCORED_POINTS * len(rows):
         yield f"{scored:,} of {len(rows):,} points have a score"
@@ -212,7 +214,7 @@ RUBRIC_POINTS_STAGE = Stage(
     settings=RUBRIC_STAGE_SETTINGS["rubric_points"],
     version="2",
     checks=(
-        unique(
+        make_uniqueness_check(
             "rubric_points_unique",
             "A criterion of a response has one row per snapshot.",
             "rubric_points",
@@ -223,7 +225,7 @@ RUBRIC_POINTS_STAGE = Stage(
             "A score lies in 0 to 1, and a point without one says why.",
             "rubric_points",
             ("prompt", "model", "score", "reason"),
-            _impossible_points,
+            _find_impossible_points,
             blocking=True,
         ),
         Check(
@@ -231,12 +233,12 @@ RUBRIC_POINTS_STAGE = Stage(
             "Warns of blueprints of which fewer than nine in ten points have a score.",
             "rubric_points",
             ("score",),
-            _unscored_points,
+            _report_unscored_points,
         ),
     ),
     preview=("prompt", "model", "block", "kind", "score", "n_answered", "n_judges", "reason"),
     counted=("reason",),
-    metadata=_mean_points,
+    metadata=_compute_mean_points,
 )
 
 RUBRIC_STAGES = (

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.engine.settings_config import family_panel
-from assets.rubric.files import add, known_blueprints, read
-from assets.stage.partitions import chosen_tags
+from assets.engine.settings_config import load_family_panel
+from assets.rubric.files import add, list_known_blueprints, read
+from assets.stage.partitions import build_partition_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.blueprint.findings import TO_BE_NAMED
 from dtef_pipeline.rubric.blueprint.model import ReadBlueprint
-from dtef_pipeline.rubric.blueprint.reading import blueprint_id, is_blueprint_file
+from dtef_pipeline.rubric.blueprint.reading import is_blueprint_file, make_blueprint_id
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RUBRIC_STAGE_SETTINGS, RubricSettings
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.text.counted import list_first_names
 from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, content_hash
 from resources.settings import Settings
-from resources.sources import fingerprint, still_arriving
+from resources.sources import compute_fingerprint, is_still_arriving
 
 MODELS_FOLDER = "models"
 """The folder in the watched one that holds model collections, and no blueprints."""
@@ -30,7 +30,7 @@ _TROUBLES_TOLD = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FileObservation:
     """What was seen of one file, and what has been done about it: kept in the sensor's cursor."""
 
     stamp: str
@@ -47,25 +47,25 @@ class BlueprintFolder:
     def __init__(self, context: dg.SensorEvaluationContext, store: Store, folder: Path) -> None:
         self._context, self._store, self._folder = context, store, folder
         # A panel with a fault fails the tick before anything is added, which would be taken for done at the next one.
-        environment = Settings.from_environment()
-        self._panel = family_panel(environment, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
+        environment = Settings.read_environment()
+        self._panel = load_family_panel(environment, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
         models = folder / MODELS_FOLDER
         self._models_dir = models if models.is_dir() else None
-        self._before = {name: Seen(**seen) for name, seen in json.loads(context.cursor or "{}").items()}
-        self.now: dict[str, Seen] = {}
+        self._before = {name: FileObservation(**seen) for name, seen in json.loads(context.cursor or "{}").items()}
+        self.now: dict[str, FileObservation] = {}
         self._stamps: dict[str, str] = {}
 
     def requests(self) -> list[dg.RunRequest]:
         """The run to start, of all blueprints that are new or have changed; none where there are none."""
-        collections = fingerprint(self._models_dir) if self._models_dir else ""
+        collections = compute_fingerprint(self._models_dir) if self._models_dir else ""
         taken: dict[str, str] = {}
         found: list[RubricFile] = []
         for file in self._files():
             name = file.relative_to(self._folder).as_posix()
-            other = taken.setdefault(blueprint_id(name), name)
-            if (new := self._look(file, name, collections, other)) is not None:
+            other = taken.setdefault(make_blueprint_id(name), name)
+            if (new := self._check_file(file, name, collections, other)) is not None:
                 found.append(new)
-        changed = self._added(found)
+        changed = self._add_changed(found)
         return [self._request(changed)] if changed else []
 
     @property
@@ -77,8 +77,8 @@ class BlueprintFolder:
         """Why there is nothing to run."""
         waiting = [name for name, seen in self.now.items() if not seen.done and not seen.trouble]
         broken = [seen.trouble for seen in self.now.values() if seen.trouble]
-        arriving = f"; waiting until it stays as it is: {and_more(waiting, _BLUEPRINTS_NAMED)}" if waiting else ""
-        unusable = f"; cannot be run: {and_more(broken, _TROUBLES_TOLD)}" if broken else ""
+        arriving = f"; waiting until it stays as it is: {list_first_names(waiting, _BLUEPRINTS_NAMED)}" if waiting else ""
+        unusable = f"; cannot be run: {list_first_names(broken, _TROUBLES_TOLD)}" if broken else ""
         return f"nothing new and complete in {self._folder}{arriving}{unusable}"
 
     def _files(self) -> Iterator[Path]:
@@ -87,25 +87,25 @@ class BlueprintFolder:
             if below.parts[0] != MODELS_FOLDER and is_blueprint_file(below) and file.is_file():
                 yield file
 
-    def _look(self, file: Path, name: str, collections: str, other: str) -> RubricFile | None:
+    def _check_file(self, file: Path, name: str, collections: str, other: str) -> RubricFile | None:
         """One look at a file; what is to be added, if it has been the same for two looks and can be run."""
         before = self._before.get(name)
         try:
-            stamp = digest(fingerprint(file), collections)
-            arriving = still_arriving(file)
+            stamp = digest(compute_fingerprint(file), collections)
+            arriving = is_still_arriving(file)
         except OSError as error:
-            self._note(name, Seen("", trouble=f"{file}: {error.strerror}"))
+            self._record_result(name, FileObservation("", trouble=f"{file}: {error.strerror}"))
             return None
         if before is None or before.stamp != stamp or arriving:
-            self.now[name] = Seen(stamp)
+            self.now[name] = FileObservation(stamp)
             return None
         if before.done:
             self.now[name] = before
             return None
-        return self._to_add(file, name, other, before)
+        return self._prepare_file(file, name, other, before)
 
-    def _to_add(self, file: Path, name: str, other: str, before: Seen) -> RubricFile | None:
-        key = blueprint_id(name)
+    def _prepare_file(self, file: Path, name: str, other: str, before: FileObservation) -> RubricFile | None:
+        key = make_blueprint_id(name)
         try:
             if other != name:
                 raise DtefError(f"{file}: {other} has the id {key} too, and is used: rename one of the two")
@@ -115,14 +115,14 @@ class BlueprintFolder:
             made = RubricFile(key, str(file.absolute()), folder, skips, content_hash(file, self._models_dir))
             self._require_models(file, read(made)[0])
         except (DtefError, OSError) as error:
-            self._note(name, replace(before, done=isinstance(error, DtefError), trouble=str(error)))
+            self._record_result(name, replace(before, done=isinstance(error, DtefError), trouble=str(error)))
             return None
         self.now[name] = replace(before, done=True, trouble="")
         # A file that is changed back has contents that were run once, and other results since.
         self._stamps[key] = before.stamp
         return made
 
-    def _note(self, name: str, seen: Seen) -> None:
+    def _record_result(self, name: str, seen: FileObservation) -> None:
         """Keep what was found; trouble is an error in the tick's log when it is new."""
         before = self._before.get(name)
         if before is None or before.trouble != seen.trouble:
@@ -137,7 +137,7 @@ class BlueprintFolder:
                 f"the panel's section `{RUBRIC_PANEL_SECTION}`"
             )
 
-    def _added(self, found: list[RubricFile]) -> list[RubricFile]:
+    def _add_changed(self, found: list[RubricFile]) -> list[RubricFile]:
         """Those of them that hold something new."""
         if not found:
             return []
@@ -150,7 +150,7 @@ class BlueprintFolder:
         self._context.log.info(f"new or changed: {', '.join(keys)}")
         return dg.RunRequest(
             run_key=digest(*(f"{file.blueprint}:{file.content_hash}:{self._stamps[file.blueprint]}" for file in files)),
-            tags=chosen_tags(known_blueprints(self._context.instance), keys),
+            tags=build_partition_tags(list_known_blueprints(self._context.instance), keys),
             run_config={
                 "ops": {name: {"config": config} for name, config in run_config(self._panel, RUBRIC_STAGE_SETTINGS).items()}
             },
@@ -167,7 +167,7 @@ class BlueprintFolder:
 )
 def new_blueprint(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
     """Watches the folder DTEF_BLUEPRINTS, whose subfolder `models` holds the model collections that blueprints may name."""
-    folder = Settings.from_environment().blueprints
+    folder = Settings.read_environment().blueprints
     if folder is None or not folder.is_dir():
         named = "no folder is named" if folder is None else f"the folder {folder} does not exist"
         return dg.SkipReason(f"{named} (DTEF_BLUEPRINTS)")

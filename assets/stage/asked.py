@@ -12,12 +12,12 @@ ToBeAsked = TypeVar("ToBeAsked")
 """What a stage is about to ask about a partition."""
 
 
-def models_of(store: Store) -> Models:
+def load_store_models(store: Store) -> Models:
     """The shipped models, and those of DTEF_MODELS."""
     return known_models(store.settings, COMPUTED_MODELS)
 
 
-def groups(plans: Sequence[ToBeAsked], sizes: Sequence[int], most: int) -> Iterator[list[ToBeAsked]]:
+def split_batches(plans: Sequence[ToBeAsked], sizes: Sequence[int], most: int) -> Iterator[list[ToBeAsked]]:
     """Plans in their order, in groups whose sizes come to at most so much: small partitions are asked together, a larger one alone."""
     group: list[ToBeAsked] = []
     held = 0

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import dagster as dg
 
-from assets.stage.dagster_internals import requested_backfills
+from assets.stage.dagster_internals import list_backfills
 from assets.stage.partitions import process_of
 from assets.stage.resources import READ_AFTER_TAG
 
@@ -58,13 +58,13 @@ class _Boards(NamedTuple):
     def all_inputs(self) -> set[dg.AssetKey]:
         return set().union(*self.inputs.values())
 
-    def outdated(self, instance: dg.DagsterInstance) -> dict[dg.AssetKey, int]:
+    def stale_boards(self, instance: dg.DagsterInstance) -> dict[dg.AssetKey, int]:
         """By roll-up that is older than what it is made of: the newest materialization of that, by its id in the event log."""
         records = instance.get_asset_records([*self.all_inputs, *self.inputs])
         made = {one.asset_entry.asset_key: last for one in records if (last := one.asset_entry.last_materialization_record)}
         newest = {key: max((made[one].storage_id for one in of if one in made), default=0) for key, of in self.inputs.items()}
         runs = {made[key].run_id for key in self.inputs if key in made}
-        read_after = {run_id: _input_position(instance.get_run_by_id(run_id)) for run_id in runs}
+        read_after = {run_id: _read_input_position(instance.get_run_by_id(run_id)) for run_id in runs}
         return {
             key: newest_id
             for key, newest_id in newest.items()
@@ -72,7 +72,7 @@ class _Boards(NamedTuple):
         }
 
 
-def _input_position(run: dg.DagsterRun | None) -> int:
+def _read_input_position(run: dg.DagsterRun | None) -> int:
     """The last event there was when the run began to read. 0: nothing is known of that."""
     return int(run.tags.get(READ_AFTER_TAG, "0")) if run else 0
 
@@ -91,17 +91,17 @@ def boards_after_run(
 
     def follow(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         before, instance = _Cursor.parse(context.cursor), context.instance
-        outdated = boards.outdated(instance)
+        outdated = boards.stale_boards(instance)
         newest = max(outdated.values(), default=0)
         if not outdated or instance.get_latest_materialization_event(scores) is None:
             return _skip("nothing was scored since the boards were made", _Cursor(before.requested))
         waits_since = before.waits_since or time.time()
-        run_ids, feeding = _runs_to_wait_for(instance, boards, job.name)
+        run_ids, feeding = _find_blocking_runs(instance, boards, job.name)
         if run_ids:
             return _skip(f"run {run_ids[0]} is to make boards or makes them now", _Cursor(before.requested))
         if newest == before.requested:
             return _skip("the boards of what there is were requested, and not all were made: see their run", before)
-        if time.time() - waits_since < LONGEST_PATIENCE_S and (why := feeding or _command_at_work(instance, boards)):
+        if time.time() - waits_since < LONGEST_PATIENCE_S and (why := feeding or _find_blocking_command(instance, boards)):
             return _skip(f"waits: {why}", _Cursor(before.requested, waits_since))
         some = None if len(outdated) == len(boards.inputs) else sorted(outdated)
         return dg.SensorResult(run_requests=[dg.RunRequest(asset_selection=some)], cursor=json.dumps(_Cursor(newest)))
@@ -119,25 +119,25 @@ def _skip(why: str, cursor: _Cursor) -> dg.SensorResult:
     return dg.SensorResult(skip_reason=dg.SkipReason(why), cursor=json.dumps(cursor))
 
 
-def _runs_to_wait_for(instance: dg.DagsterInstance, boards: _Boards, job: str) -> tuple[list[str], str]:
+def _find_blocking_runs(instance: dg.DagsterInstance, boards: _Boards, job: str) -> tuple[list[str], str]:
     """The runs that are to make roll-ups, and why to wait for others that make what the roll-ups read; empty: there are none."""
     rolling, feeding = list[str](), ""
     for record in instance.get_run_records(dg.RunsFilter(statuses=_TO_END)):
         run = record.dagster_run
         if _is_lost(record):
             continue
-        made = _assets_of(instance, run)
+        made = _list_run_assets(instance, run)
         if run.job_name == job or not made.isdisjoint(boards.inputs):
             rolling.append(run.run_id)
         elif not made.isdisjoint(boards.all_inputs):
             feeding = f"run {run.run_id} has not ended"
-    for backfill in requested_backfills(instance):
+    for backfill in list_backfills(instance):
         if not set(backfill.asset_selection or ()).isdisjoint({*boards.inputs, *boards.all_inputs}):
             feeding = feeding or f"backfill {backfill.backfill_id} has not ended"
     return rolling, feeding
 
 
-def _assets_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Set[dg.AssetKey]:
+def _list_run_assets(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Set[dg.AssetKey]:
     """The assets that a run is to make."""
     if run.asset_selection is not None:
         return run.asset_selection
@@ -153,7 +153,7 @@ def _is_lost(record: dg.RunRecord) -> bool:
     return is_old and record.dagster_run.status == dg.DagsterRunStatus.NOT_STARTED
 
 
-def _command_at_work(instance: dg.DagsterInstance, boards: _Boards) -> str:
+def _find_blocking_command(instance: dg.DagsterInstance, boards: _Boards) -> str:
     """Why to wait for a command that made some of the inputs last, and makes its own roll-ups before it ends. Empty: there is none."""
     records = instance.get_asset_records([*boards.all_inputs])
     made = (one.asset_entry.last_materialization_record for one in records)

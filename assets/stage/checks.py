@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.stage.dagster_internals import make_nonblocking
-from assets.stage.partitions import chosen_partitions, failed_partitions
+from assets.stage.partitions import read_failed_partitions, select_partitions
 from assets.stage.resources import Store
 from resources.warehouse import TABLES, Warehouse
 
@@ -64,16 +64,16 @@ def partition_verdict(
     made can be read.
     """
     partitioned = context.has_partition_key or context.has_partition_key_range
-    own = set(chosen_partitions(context)) - failed_partitions(context) if partitioned else set()
+    own = set(select_partitions(context)) - read_failed_partitions(context) if partitioned else set()
     holds_up = own.intersection(key for key, _ in offenders)
-    first = sorted([*offenders, *_skipped_files(context)], key=lambda offender: offender[0] not in own)
+    first = sorted([*offenders, *_list_skipped_offenders(context)], key=lambda offender: offender[0] not in own)
     result = verdict([f"{key}: {what}" for key, what in first], checked=checked, severity=severity)
     keys = list(dict.fromkeys(key for key, _ in first))
     result = result.with_metadata({**(result.metadata or {}), "partitions": dg.MetadataValue.json(keys)})
     return result if holds_up else make_nonblocking(result)
 
 
-def _skipped_files(context: dg.AssetCheckExecutionContext) -> Iterator[Offender]:
+def _list_skipped_offenders(context: dg.AssetCheckExecutionContext) -> Iterator[Offender]:
     warehouse: Warehouse = context.resources.store.warehouse
     tables = {check.asset_key.to_user_string() for check in context.selected_asset_check_keys}
     for path, said in warehouse.skipped.items():

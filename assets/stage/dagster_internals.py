@@ -118,26 +118,26 @@ __all__ = [
     "LaunchRunContext",
     "SensorLook",
     "WorkerStatus",
-    "deaf_mirrors",
+    "build_web_server_command",
     "dev_command",
+    "filter_storage_messages",
     "get_input_data_version_tag",
     "get_input_event_pointer_tag",
-    "in_code_location",
+    "get_step",
+    "is_server_up",
+    "list_backfills",
+    "load_run_launcher",
+    "log_run_event",
     "log_step_failure",
     "make_nonblocking",
-    "named_run_launcher",
-    "requested_backfills",
+    "read_event_data",
+    "read_sensor_state",
+    "read_storage_settings",
     "sensor_cursor",
-    "sensor_look",
-    "server_answers",
-    "step_of",
-    "storage_settings",
-    "tell_run",
-    "tell_steps",
-    "told_data",
+    "shield_output_mirrors",
     "unpack_value",
-    "web_server_command",
-    "without_own_lines",
+    "use_code_location",
+    "watch_steps",
 ]
 
 _TOLD_DATA = "dtef/told"
@@ -149,7 +149,7 @@ OWN_LINES = (
 """How texts begin that Dagster writes to stderr beside the error that it raises: dumps of SQLAlchemy, each in one call of `write`."""
 
 
-def step_of(context: dg.AssetExecutionContext) -> Any:
+def get_step(context: dg.AssetExecutionContext) -> Any:
     """The step behind an asset's context: what events are logged for, and what knows the versions of the step's inputs.
 
     Replaced by: a public way to log events of a step, and to read the version of an input.
@@ -161,25 +161,25 @@ def log_step_failure(context: dg.AssetExecutionContext, message: str, metadata: 
     """Log that the step failed, without ending it: the run goes on, and a re-execution "from failure" begins with this step."""
     description = UserFailureData("partitions failed", message, metadata)  # type: ignore[no-untyped-call]
     failure = StepFailureData(None, description, ErrorSource.USER_CODE_ERROR)  # type: ignore[no-untyped-call]
-    dg.DagsterEvent.step_failure_event(step_of(context), failure, message)
+    dg.DagsterEvent.step_failure_event(get_step(context), failure, message)
 
 
-def tell_run(context: dg.AssetExecutionContext, message: str, data: Mapping[str, Any]) -> None:
+def log_run_event(context: dg.AssetExecutionContext, message: str, data: Mapping[str, Any]) -> None:
     """Log an event of the run with this data, which `told_data` reads."""
     metadata = EngineEventData(metadata={_TOLD_DATA: dg.MetadataValue.json(dict(data))})
     step = context.op_execution_context.get_step_execution_context().step.key
     context.instance.report_engine_event(message, context.run, metadata, step_key=step)
 
 
-def told_data(event: dg.DagsterEvent) -> Mapping[str, Any] | None:
+def read_event_data(event: dg.DagsterEvent) -> Mapping[str, Any] | None:
     """What `tell_run` told in an event; None: it is another one."""
     data = event.event_specific_data
-    told = data.metadata.get(_TOLD_DATA) if isinstance(data, EngineEventData) else None
-    return cast(Mapping[str, Any], told.value) if isinstance(told, dg.JsonMetadataValue) else None
+    event_note = data.metadata.get(_TOLD_DATA) if isinstance(data, EngineEventData) else None
+    return cast(Mapping[str, Any], event_note.value) if isinstance(event_note, dg.JsonMetadataValue) else None
 
 
 @contextmanager
-def in_code_location(instance: dg.DagsterInstance, job: str, workspace: Path) -> Iterator[None]:
+def use_code_location(instance: dg.DagsterInstance, job: str, workspace: Path) -> Iterator[None]:
     """Runs of the job that this process makes meanwhile belong to the first code location of the workspace file.
 
     Without one the UI lists a run under *Runs* alone, not in the timeline of its first page, and cannot execute it again.
@@ -196,17 +196,17 @@ def in_code_location(instance: dg.DagsterInstance, job: str, workspace: Path) ->
 
 
 @contextmanager
-def without_own_lines() -> Iterator[None]:
+def filter_storage_messages() -> Iterator[None]:
     """What Dagster writes to stderr about events that it cannot store is not shown: it tries again, or raises the error, which is reported.
 
     Replaced by: a setting of Dagster that sends these lines to its log.
     """
-    with redirect_stderr(cast(TextIO, _WithoutOwnLines(sys.stderr))):
+    with redirect_stderr(cast(TextIO, _FilteredStream(sys.stderr))):
         yield
 
 
 @contextmanager
-def deaf_mirrors() -> Iterator[None]:
+def shield_output_mirrors() -> Iterator[None]:
     """What shows a step's output in the terminal does not hear a Ctrl-C: one traceback for each followed that of the command.
 
     Dagster starts `tail` and a watcher for either stream. Both end with the step, or when this process is gone. Replaced by: a Dagster that
@@ -221,7 +221,7 @@ def deaf_mirrors() -> Iterator[None]:
         vars(compute_logs)["subprocess"] = given
 
 
-class _WithoutOwnLines:
+class _FilteredStream:
     """A stream that passes on everything else."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -234,18 +234,18 @@ class _WithoutOwnLines:
         return getattr(self._stream, name)
 
 
-def tell_steps(instance: dg.DagsterInstance, run_id: str, on_step: Callable[[str], None]) -> None:
+def watch_steps(instance: dg.DagsterInstance, run_id: str, on_step: Callable[[str], None]) -> None:
     """Have `on_step` called with the key of each step of the run when it starts, in the process that executes the run.
 
     Replaced by: a public way to watch the events of a run that `execute_in_process` makes.
     """
 
-    def told(entry: dg.EventLogEntry) -> None:
+    def event_note(entry: dg.EventLogEntry) -> None:
         event = entry.dagster_event
         if event is not None and event.is_step_start and event.step_key:
             on_step(event.step_key)
 
-    instance.add_event_listener(run_id, told)
+    instance.add_event_listener(run_id, event_note)
 
 
 def sensor_cursor(instance: dg.DagsterInstance, name: str) -> str | None:
@@ -268,7 +268,7 @@ def make_nonblocking(result: dg.AssetCheckResult) -> dg.AssetCheckResult:
     )
 
 
-def requested_backfills(instance: dg.DagsterInstance) -> list[PartitionBackfill]:
+def list_backfills(instance: dg.DagsterInstance) -> list[PartitionBackfill]:
     """The backfills that have not ended. Replaced by: a public `DagsterInstance.get_backfills`."""
     return list(instance.get_backfills(status=BulkActionStatus.REQUESTED))
 
@@ -283,27 +283,27 @@ class SensorLook(NamedTuple):
     """Of the last tick that has ended, where it failed."""
 
 
-def sensor_look(instance: dg.DagsterInstance, name: str) -> SensorLook:
+def read_sensor_state(instance: dg.DagsterInstance, name: str) -> SensorLook:
     """The sensor of this name. One that other code locations had as well: where it was last at work."""
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
-    newest = max((one for one in states if one.instigator_name == name), key=_ticked_at, default=None)
+    newest = max((one for one in states if one.instigator_name == name), key=_find_last_tick, default=None)
     if newest is None:
         return SensorLook()
     data, ended = newest.instigator_data, [TickStatus.SUCCESS, TickStatus.SKIPPED, TickStatus.FAILURE]
     is_well = isinstance(data, SensorInstigatorData) and data.last_tick_success_timestamp
     ticks = [] if is_well else instance.get_ticks(newest.instigator_origin_id, newest.selector_id, limit=1, statuses=ended)
     error = next((one.error for one in ticks if one.status is TickStatus.FAILURE), None)
-    return SensorLook(newest.status is InstigatorStatus.STOPPED, _ticked_at(newest) or None, error)
+    return SensorLook(newest.status is InstigatorStatus.STOPPED, _find_last_tick(newest) or None, error)
 
 
-def _ticked_at(state: InstigatorState) -> float:
+def _find_last_tick(state: InstigatorState) -> float:
     data = state.instigator_data
     if not isinstance(data, SensorInstigatorData):
         return 0.0
     return max(data.last_tick_start_timestamp or 0.0, data.last_tick_timestamp or 0.0, data.last_sensor_start_timestamp or 0.0)
 
 
-def server_answers(host: str, port: int) -> bool:
+def is_server_up(host: str, port: int) -> bool:
     """Whether a code server answers at this address. Replaced by: a public health check of code locations."""
     # Loads gRPC, which only the run launcher needs.
     from dagster._grpc.client import DagsterGrpcClient
@@ -315,7 +315,7 @@ def server_answers(host: str, port: int) -> bool:
     return True
 
 
-def storage_settings(home: Path) -> Mapping[str, Any]:
+def read_storage_settings(home: Path) -> Mapping[str, Any]:
     """What the `dagster.yaml` of a folder says to its storage. All of the file is checked, and nothing is opened or made.
 
     Raises the error with which Dagster would not start.
@@ -327,18 +327,18 @@ def storage_settings(home: Path) -> Mapping[str, Any]:
             kind = getattr(import_module(named.module_name), named.class_name)
             checked = process_config(resolve_to_config_type(kind.config_type()), dict(named.config_dict))
             if not checked.success:
-                told = f"{named.class_name} in dagster.yaml"
-                raise dg.DagsterInvalidConfigError(told, checked.errors, named.config_dict)  # type: ignore[no-untyped-call]
+                event_note = f"{named.class_name} in dagster.yaml"
+                raise dg.DagsterInvalidConfigError(event_note, checked.errors, named.config_dict)  # type: ignore[no-untyped-call]
             given = checked.value or {}
     return given
 
 
-def named_run_launcher(home: Path) -> Any:
+def load_run_launcher(home: Path) -> Any:
     """The run launcher that the `dagster.yaml` of a folder names. No storage is opened. Replaced by: as `InstanceRef` above."""
     return InstanceRef.from_dir(str(home)).run_launcher
 
 
-def web_server_command(guard: Callable[[Any, str], Any]) -> click.Command:
+def build_web_server_command(guard: Callable[[Any, str], Any]) -> click.Command:
     """`dagster-webserver`, which serves `guard(application, host it is bound to)`. Replaced by: a setting that adds middleware to the server."""
     # Loads the server, which nothing else needs.
     from dagster_webserver import cli

@@ -10,31 +10,31 @@ import pyarrow.compute as pc
 
 from assets.stage.checks import verdict
 from assets.stage.resources import Store
-from dtef_pipeline.drift.notifications import after_sending, carry_over, message, unsent
+from dtef_pipeline.drift.notifications import copy_sent_verdicts, find_unsent, mark_sent, message
 from dtef_pipeline.drift.settings import Severity
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import (
     NEWS,
-    all_moved,
-    beside_judges,
-    by_verdict,
-    moved_words,
-    night_words,
-    series_words,
-    shift_words,
+    describe_judges,
+    describe_night,
+    format_moved_items,
+    format_series,
+    format_shift,
+    is_night_shift,
+    sort_key_of_verdict,
 )
 
 
-def counted_verdicts(rows: pa.Table) -> dict[str, int]:
+def count_verdicts(rows: pa.Table) -> dict[str, int]:
     """How many series have each verdict, as metadata."""
     counts = Counter(rows["verdict"].to_pylist())
     return {name: counts[verdict] for name, verdict in (("drift", "drift"), ("watch", "watch"), ("not_compared", None))}
 
 
-def drift_result(rows: pa.Table, checked: int, severity: Severity, subject: Subject) -> dg.AssetCheckResult:
+def build_drift_result(rows: pa.Table, checked: int, severity: Severity, subject: Subject) -> dg.AssetCheckResult:
     """A check's result over rows with verdicts, of `checked` series in all: as loud as the worst of them, which stands first."""
     found = rows.filter(pc.field("verdict").isin(["watch", "drift"]) | pc.field("night_first_snapshot").is_valid()).to_pylist()
-    found.sort(key=by_verdict)
+    found.sort(key=sort_key_of_verdict)
     levels = {getattr(severity, word) for row in found for word in (row["verdict"], row["night_verdict"]) if word in NEWS}
     levels -= {"OFF"}
     return dg.AssetCheckResult(
@@ -44,24 +44,24 @@ def drift_result(rows: pa.Table, checked: int, severity: Severity, subject: Subj
             "checked": checked,
             "drift": sum(row["verdict"] == "drift" for row in found),
             "watch": sum(row["verdict"] == "watch" for row in found),
-            "all_models_moved": sum(map(all_moved, found)),
-            "first": dg.MetadataValue.json([_offender(row, subject) for row in found[:10]]),
+            "all_models_moved": sum(map(is_night_shift, found)),
+            "first": dg.MetadataValue.json([_format_offender(row, subject) for row in found[:10]]),
         },
     )
 
 
-def _offender(row: Mapping[str, Any], subject: Subject) -> str:
+def _format_offender(row: Mapping[str, Any], subject: Subject) -> str:
     """One offender: who, where, how much, since when, what the judges made of it, what changed besides, and what all models did."""
-    who = f"{row['verdict']}: {series_words(row, subject.keys)}"
-    night = f"; the night: {night_words(row)}" if all_moved(row) else ""
-    judged = f"; {words}" if (words := beside_judges(row)) else ""
+    who = f"{row['verdict']}: {format_series(row, subject.keys)}"
+    night = f"; the night: {describe_night(row)}" if is_night_shift(row) else ""
+    judged = f"; {words}" if (words := describe_judges(row)) else ""
     if row["verdict"] != "drift":
         return f"{who}: {row['reason']}{judged}{night}"
-    size = shift_words(row["shift"])
+    size = format_shift(row["shift"])
     bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
     since = f" since {row['first_snapshot']}"
     changes = "".join(f"; {one['before']} -> {one['after']}" for one in row.get("changes") or ())
-    moved = moved_words((row["moved"] or ())[:3])
+    moved = format_moved_items((row["moved"] or ())[:3])
     about = "".join(f"; {line}" for line in row["about"] or ())
     return f"{who}: {size}{bounds}{since}{judged}{about}{changes}{f'; moved most: {moved}' if moved else ''}{night}"
 
@@ -71,13 +71,13 @@ def read_drift(store: Store, family: str) -> pa.Table:
     return store.warehouse.read("drift", family=family)
 
 
-def with_sent(store: Store, family: str, checks: pa.Table) -> pa.Table:
+def merge_sent_verdicts(store: Store, family: str, checks: pa.Table) -> pa.Table:
     """`checks` with the verdicts that were sent before, as the stored table has them.
 
     One that cannot be read is about to be replaced, and verdicts that were sent are sent again.
     """
     earlier = store.warehouse.read_earlier("drift", columns=["model_variant", "way", "sent", "night_sent"], family=family)
-    return checks if earlier is None else carry_over(checks, earlier)
+    return checks if earlier is None else copy_sent_verdicts(checks, earlier)
 
 
 def send_verdicts(
@@ -92,7 +92,7 @@ def send_verdicts(
 
     `tell`: the verdicts to send; `order`: the labels of all snapshots in their order in time.
     """
-    news, family = len(unsent(checks, tell)), subject.family
+    news, family = len(find_unsent(checks, tell)), subject.family
     if store.webhook is None:
         return "off: DTEF_WEBHOOK is not set"
     if not news:
@@ -100,16 +100,16 @@ def send_verdicts(
     if problem := store.webhook.send({"family": family, **message(checks, subject, tell, order=order)}):
         context.log.warning(f"webhook: {problem}; sent again with the next `{family}_drift`")
         return f"failed, and sent again the next time: {problem}"
-    store.warehouse.write("drift", after_sending(checks, tell), family=family)
+    store.warehouse.write("drift", mark_sent(checks, tell), family=family)
     return f"sent the verdicts of {news} series"
 
 
-def unsent_result(store: Store, subject: Subject, tell: Sequence[str]) -> dg.AssetCheckResult:
+def build_unsent_result(store: Store, subject: Subject, tell: Sequence[str]) -> dg.AssetCheckResult:
     """A check's result: warns while the webhook has not accepted a verdict of the table that was due to be sent."""
     rows = read_drift(store, subject.family)
-    waiting = [] if store.webhook is None else unsent(rows, tell).to_pylist()
+    waiting = [] if store.webhook is None else find_unsent(rows, tell).to_pylist()
     return verdict(
-        [f"{series_words(row, subject.keys)}: {row['verdict']}" for row in waiting],
+        [f"{format_series(row, subject.keys)}: {row['verdict']}" for row in waiting],
         checked=len(rows),
         severity=dg.AssetCheckSeverity.WARN,
     )

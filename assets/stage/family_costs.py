@@ -18,7 +18,7 @@ _SHOWN_COSTS = (
 )
 
 
-def define_costs(family: Family, deps: Sequence[str], command: str = "", group: str | None = None) -> dg.AssetsDefinition:
+def build_costs_asset(family: Family, deps: Sequence[str], command: str = "", group: str | None = None) -> dg.AssetsDefinition:
     """The asset `FAMILY_costs`. `deps`: the stages that ask models; `command`: what runs them; `group`: null, the family's name."""
     name, reads = family.name, [one.table for one in family.calls.tables]
 
@@ -41,8 +41,8 @@ def define_costs(family: Family, deps: Sequence[str], command: str = "", group: 
             lambda connection: costs(connection, name, family.calls, stored, unknown=unknown, summary=summary), only=reads
         )
         sums = {column: pa.compute.sum(rows[column]).as_py() for column in ("cost_usd", "unpriced")}
-        told = {column: value for column, value in sums.items() if value is not None}
-        return published(store, {"costs": rows}, family=name, costs=markdown(rows, _SHOWN_COSTS, most=30), **told)
+        cost_metadata = {column: value for column, value in sums.items() if value is not None}
+        return published(store, {"costs": rows}, family=name, costs=markdown(rows, _SHOWN_COSTS, most=30), **cost_metadata)
 
     found: dg.AssetsDefinition = asset
     return found

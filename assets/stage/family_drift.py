@@ -10,19 +10,26 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.stage.checks import asset_check
-from assets.stage.drift_checks import counted_verdicts, drift_result, read_drift, send_verdicts, unsent_result, with_sent
-from assets.stage.panel_drift import drift_section, panel_drift
+from assets.stage.drift_checks import (
+    build_drift_result,
+    build_unsent_result,
+    count_verdicts,
+    merge_sent_verdicts,
+    read_drift,
+    send_verdicts,
+)
+from assets.stage.panel_drift import load_drift_section, panel_drift
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.published import require_made
 from assets.stage.resources import Store
 from dtef_pipeline.drift.anchored import judge_drift
-from dtef_pipeline.drift.models import ModelDrift, model_drift
+from dtef_pipeline.drift.models import ModelDrift, compute_model_drift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import rule_table
+from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import by_verdict, headline
-from dtef_pipeline.site.chart_images import markdown_image
-from dtef_pipeline.site.drift_page import series_chart
+from dtef_pipeline.drift.verdict_text import build_headline, sort_key_of_verdict
+from dtef_pipeline.site.chart_images import render_markdown_image
+from dtef_pipeline.site.drift_page import build_series_chart
 
 
 class WatchConfig(dg.Config):
@@ -40,7 +47,7 @@ class WatchConfig(dg.Config):
         description="Chance of a false `drift` anywhere, however often one looks. Not given: as the panel says, or 0.05.",
     )
 
-    def over(self, options: WatchOptions) -> WatchOptions:
+    def override_options(self, options: WatchOptions) -> WatchOptions:
         """The panel's settings, with those of this run in their place."""
         return options.model_copy(update=self.model_dump(exclude_none=True))
 
@@ -83,7 +90,7 @@ what the documented rule says of each partition: a gap of 0.05 and 10 % between 
 that is new is sent to the webhook, if there is one."""
 
 
-def define_drift(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition, dg.AssetChecksDefinition]:
+def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition, dg.AssetChecksDefinition]:
     """The asset `FAMILY_drift` and its checks, `FAMILY_no_drift` and `FAMILY_verdicts_were_sent`."""
     name, subject = family.name, family.subject
     settings = {**roll_up("drift", code_version=family.code_version), "group_name": family.group or name}
@@ -93,12 +100,14 @@ def define_drift(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChec
     def asset(context: dg.AssetExecutionContext, config: WatchConfig, store: Store) -> dg.MaterializeResult[Any]:
         require_made(store, *family.scores)
         drift = panel_drift(store.settings, store.warehouse)
-        options = config.over(drift)
-        ruled = store.warehouse.query(lambda connection: rule_table(connection, subject), only=subject.ruled or subject.reads)
-        found = store.warehouse.query(lambda connection: model_drift(connection, subject, options), only=subject.reads)
+        options = config.override_options(drift)
+        ruled = store.warehouse.query(
+            lambda connection: build_rule_table(connection, subject), only=subject.ruled or subject.reads
+        )
+        found = store.warehouse.query(lambda connection: compute_model_drift(connection, subject, options), only=subject.reads)
         shown = store.warehouse.read_or_empty(subject.judged_again.table) if subject.judged_again else pa.table({})
-        found, judges = found.net_of_judges(subject, shown, options), judge_drift(subject, shown, options)
-        checks = with_sent(store, name, found.checks)
+        found, judges = found.subtract_judge_shifts(subject, shown, options), judge_drift(subject, shown, options)
+        checks = merge_sent_verdicts(store, name, found.checks)
         tables = {"drift": checks, "drift_series": found.series, "drift_rule": ruled, "judge_drift": judges}
         for table, part in tables.items():
             store.warehouse.write(table, part, family=name)
@@ -106,7 +115,7 @@ def define_drift(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChec
         metadata = {
             "dagster/row_count": len(checks),
             **{f"{table}_rows": len(part) for table, part in list(tables.items())[1:]},
-            **_shown(subject, ruled, checks, found, judges),
+            **_build_metadata(subject, ruled, checks, found, judges),
             "webhook": send_verdicts(context, store, checks, subject, drift.tell, found.order),
         }
         return dg.MaterializeResult(metadata=metadata)
@@ -115,29 +124,29 @@ def define_drift(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChec
     def no_drift(store: Store) -> dg.AssetCheckResult:
         """Fails for a model that drifted by the project's evidence, warns of one to watch, unless the panel's `severity` says otherwise."""
         rows = read_drift(store, name)
-        return drift_result(rows, len(rows), drift_section(store.settings).severity, subject)
+        return build_drift_result(rows, len(rows), load_drift_section(store.settings).severity, subject)
 
     @asset_check(asset=asset, name=f"{name}_verdicts_were_sent")
-    def sent(store: Store) -> dg.AssetCheckResult:
+    def check_webhook(store: Store) -> dg.AssetCheckResult:
         """Warns while the webhook has not accepted a verdict that was due to be sent; it is sent again with the next roll-up of drift."""
-        return unsent_result(store, subject, drift_section(store.settings).tell)
+        return build_unsent_result(store, subject, load_drift_section(store.settings).tell)
 
-    return asset, no_drift, sent
+    return asset, no_drift, check_webhook
 
 
-def _shown(subject: Subject, ruled: pa.Table, checks: pa.Table, found: ModelDrift, judges: pa.Table) -> dict[str, Any]:
+def _build_metadata(subject: Subject, ruled: pa.Table, checks: pa.Table, found: ModelDrift, judges: pa.Table) -> dict[str, Any]:
     """The metadata of a run: verdicts, the worst first, with timelines; rows that the rule flags, the largest gap first; judges."""
-    ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=by_verdict), checks.schema)
+    ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=sort_key_of_verdict), checks.schema)
     flagged = ruled.filter(pc.equal(ruled["flagged"], True)).sort_by([("gap", "descending")])
     first = ranked.slice(0, _MOST_CHARTS).to_pandas()
     keys = ["model_variant", "way"]
     series = found.series.to_pandas().merge(first[keys], on=keys)
     return {
-        "headline": headline(checks, subject),
-        **counted_verdicts(checks),
+        "headline": build_headline(checks, subject),
+        **count_verdicts(checks),
         "models": markdown(ranked, _VERDICTS_SHOWN, most=30),
         "flagged": len(flagged),
         "documented": markdown(flagged, _RULE_SHOWN, most=15),
         **({"judges": markdown(judges, _JUDGES_PREVIEWED, most=20)} if len(judges) else {}),
-        **({"timeline": dg.MetadataValue.md(markdown_image(series_chart(series)))} if len(series) else {}),
+        **({"timeline": dg.MetadataValue.md(render_markdown_image(build_series_chart(series)))} if len(series) else {}),
     }

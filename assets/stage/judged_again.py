@@ -10,13 +10,13 @@ from assets.stage.partitions import SNAPSHOT_TAG, markdown
 from assets.stage.resources import Store
 
 
-def keep_judged(store: Store, table: str, rows: pa.Table, snapshot: str) -> None:
+def store_anchor_rows(store: Store, table: str, rows: pa.Table, snapshot: str) -> None:
     """Write what judges said of the anchors in a snapshot."""
     store.warehouse.write(table, rows, snapshot=snapshot)
     store.warehouse.refresh_database()
 
 
-def judged_result(
+def build_anchor_result(
     context: dg.AssetExecutionContext,
     store: Store,
     rows: pa.Table,

@@ -6,8 +6,8 @@ from typing import Any
 
 import dagster as dg
 
-from assets.stage.partitions import SNAPSHOT_TAG, chosen_tags
-from dtef_pipeline.text.counted import and_more
+from assets.stage.partitions import SNAPSHOT_TAG, build_partition_tags
+from dtef_pipeline.text.counted import list_first_names
 from resources.settings import Settings
 
 LEFT_OUT_TAG = "dtef/left_out"
@@ -28,10 +28,10 @@ def night_request(
 
     `what`: what is asked, as it stands in the key of the run; `wanted`: the partitions of the panel, of which those that are left out are named.
     """
-    tags = {**chosen_tags(known, keys), SNAPSHOT_TAG: night}
+    tags = {**build_partition_tags(known, keys), SNAPSHOT_TAG: night}
     taken = set(keys)
     if lacking := [key for key in wanted if key not in taken]:
-        tags[LEFT_OUT_TAG] = and_more(lacking, _LEFT_OUT_NAMED)
+        tags[LEFT_OUT_TAG] = list_first_names(lacking, _LEFT_OUT_NAMED)
         context.log.warning(f"never made, so there is nothing to ask again; left out: {tags[LEFT_OUT_TAG]}")
     return dg.RunRequest(
         run_key=f"{what} {night}",
@@ -45,11 +45,11 @@ LATE, VERY_LATE = timedelta(hours=36), timedelta(hours=60)
 """One night missed, two nights missed; a night may begin late and take ten hours."""
 
 
-def nightly_freshness(settings: Settings | None = None) -> dg.FreshnessPolicy | None:
+def build_freshness_policy(settings: Settings | None = None) -> dg.FreshnessPolicy | None:
     """The freshness policy of an asset that the nightly run makes: a warning after one missed night, a failure after two.
 
     In force where DTEF_PANEL names a panel: without a panel nothing is asked at night, and nothing can be late. Dagster looks at the newest
     materialization of any partition.
     """
-    panel = (settings or Settings.from_environment()).panel
+    panel = (settings or Settings.read_environment()).panel
     return dg.FreshnessPolicy.time_window(warn_window=LATE, fail_window=VERY_LATE) if panel else None

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple, Protocol
 
 import dagster as dg
 
-from assets.stage.versions import observation_tags, observed_versions
+from assets.stage.versions import build_observation_tags, read_observed_versions
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.keys import Space
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.notes import Notes
 from resources.warehouse import Warehouse
 
@@ -16,7 +16,7 @@ _TAKEN_AWAY_VERSION = "removed"
 """The data version of a file that is not known any more."""
 
 
-class NotedFile(Protocol):
+class FileNote(Protocol):
     """Where a partition comes from."""
 
     @property
@@ -26,7 +26,7 @@ class NotedFile(Protocol):
     def content_hash(self) -> str: ...
 
 
-class Added(NamedTuple):
+class AddResult(NamedTuple):
     """What adding files came to."""
 
     keys: list[str]
@@ -35,36 +35,36 @@ class Added(NamedTuple):
 
     def line(self, noun: str, of: str = "") -> str:
         """What came of it, in words. `noun`: what a partition is called; `of`: what stands behind their number."""
-        return f"{counted(len(self.keys), noun)}{of} added, {len(self.changed)} new or changed"
+        return f"{format_count(len(self.keys), noun)}{of} added, {len(self.changed)} new or changed"
 
 
-def partitions_of(instance: dg.DagsterInstance, space: Space) -> list[str]:
+def list_partitions(instance: dg.DagsterInstance, space: Space) -> list[str]:
     """The partitions, in the order in which they were added."""
     return list(instance.get_dynamic_partitions(space.name))
 
 
 def add_files(
-    instance: dg.DagsterInstance, asset: dg.AssetKey, space: Space, files: Mapping[str, NotedFile], keys: Sequence[str]
-) -> Added:
+    instance: dg.DagsterInstance, asset: dg.AssetKey, space: Space, files: Mapping[str, FileNote], keys: Sequence[str]
+) -> AddResult:
     """Make partitions known, and tell Dagster the data version of each whose files hold something new. Done again, it changes nothing.
 
     `files`: by key, in the order of `keys`, which may name one twice.
     """
-    known = set(partitions_of(instance, space))
+    known = set(list_partitions(instance, space))
     if new := [key for key in keys if key not in known]:
         instance.add_dynamic_partitions(space.name, new)
-    seen = observed_versions(instance, asset, list(files))
+    seen = read_observed_versions(instance, asset, list(files))
     changed = [key for key, file in files.items() if seen.get(key) != file.content_hash]
     for key in changed:
         found = {"path": files[key].path, "content_hash": files[key].content_hash}
-        tags = observation_tags(files[key].content_hash)
+        tags = build_observation_tags(files[key].content_hash)
         instance.report_runless_asset_event(dg.AssetObservation(asset, partition=key, metadata=found, tags=tags))
-    return Added(list(keys), changed)
+    return AddResult(list(keys), changed)
 
 
 def add_noted(
-    instance: dg.DagsterInstance, warehouse: Warehouse, family: Family, notes: Notes[Any], files: Sequence[NotedFile]
-) -> Added:
+    instance: dg.DagsterInstance, warehouse: Warehouse, family: Family, notes: Notes[Any], files: Sequence[FileNote]
+) -> AddResult:
     """Note where partitions of a family come from, and make them known as of `add_files`."""
     for file in files:
         notes.write(warehouse, file)
@@ -86,8 +86,8 @@ def remove_files(
     `asset`: of the files that they come from; empty: they come from none. The response store keeps what was asked, so that what is added
     again finds it. What was killed half way is done again.
     """
-    known = set(partitions_of(instance, space))
-    tags = observation_tags(_TAKEN_AWAY_VERSION)  # Whoever adds the same file again adds something new.
+    known = set(list_partitions(instance, space))
+    tags = build_observation_tags(_TAKEN_AWAY_VERSION)  # Whoever adds the same file again adds something new.
     for key in keys:
         warehouse.drop(space, key)
         forget(key)

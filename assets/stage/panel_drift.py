@@ -12,15 +12,15 @@ from dtef_pipeline.documents import read_document
 from dtef_pipeline.drift.settings import (
     DRIFT_SECTION,
     DriftSettings,
+    is_model_specific,
     load_drift_settings,
-    names_models,
     read_panel,
     require_known_names,
 )
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, PANEL_KEYS, TABLES
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.judging.judges import judging_model
+from dtef_pipeline.judging.judges import find_judging_model
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -34,20 +34,20 @@ def panel_drift(settings: Settings, warehouse: Warehouse) -> DriftSettings:
     a model that no family's part of the panel asks, or names as a judge, and that has neither scores nor judged stored answers."""
     if settings.panel is None:
         return DriftSettings()
-    drift = drift_section(settings)
-    if names_models(drift):
+    drift = load_drift_section(settings)
+    if is_model_specific(drift):
         models = known_models(settings, COMPUTED_MODELS)
         require_known_names(
             read_panel(settings.panel),
             drift,
-            asked_by_sections(settings.panel, models),
-            partial(scored_anywhere, warehouse),
-            partial(judges_anywhere, settings.panel, models, warehouse),
+            list_panel_models(settings.panel, models),
+            partial(list_scored_models, warehouse),
+            partial(list_known_judges, settings.panel, models, warehouse),
         )
     return drift
 
 
-def drift_section(settings: Settings) -> DriftSettings:
+def load_drift_section(settings: Settings) -> DriftSettings:
     """The section as it stands, without a look for the models that it names."""
     if settings.panel is None:
         return DriftSettings()
@@ -56,51 +56,53 @@ def drift_section(settings: Settings) -> DriftSettings:
     return load_drift_settings(settings.panel)
 
 
-def asked_by_sections(path: Path, models: Models) -> Pairs:
+def list_panel_models(path: Path, models: Models) -> Pairs:
     """The models that a panel file asks, for any family; what cannot be resolved is told of by the schedule that asks it."""
-    return [(spec.name, spec.variant) for selector in _selectors(path) for spec in _resolved(models, selector)]
+    return [(spec.name, spec.variant) for selector in _selectors(path) for spec in _resolve_or_skip(models, selector)]
 
 
-def judges_of_sections(path: Path, models: Models) -> Pairs:
+def list_panel_judges(path: Path, models: Models) -> Pairs:
     """The models that a panel file names as judges, for any family."""
-    return [(spec.name, spec.variant) for selector in _judging(path) for spec in _resolved(models, selector)]
+    return [
+        (spec.name, spec.variant) for selector in _find_judge_selectors(path) for spec in _resolve_or_skip(models, selector)
+    ]
 
 
 def _selectors(path: Path) -> Iterator[str]:
-    for part in _parts(path):
-        yield from _texts(part.get("models"))
+    for part in _iterate_sections(path):
+        yield from _list_texts(part.get("models"))
 
 
-def _judging(path: Path) -> Iterator[str]:
+def _find_judge_selectors(path: Path) -> Iterator[str]:
     """Of one judge its selector, `judge`; of several, `judges`, APPROACH=MODEL each."""
-    for part in _parts(path):
-        yield from _texts([part.get("judge")])
-        yield from (one.partition("=")[2] for one in _texts(part.get("judges")))
+    for part in _iterate_sections(path):
+        yield from _list_texts([part.get("judge")])
+        yield from (one.partition("=")[2] for one in _list_texts(part.get("judges")))
 
 
-def _parts(path: Path) -> Iterator[Mapping[str, Any]]:
+def _iterate_sections(path: Path) -> Iterator[Mapping[str, Any]]:
     """The panel file itself, and its section of each family."""
     values = read_document(path, "panel file", [DRIFT_SECTION]).values
     yield from (part for part in (values, *(values.get(family.name) for family in FAMILIES)) if isinstance(part, dict))
 
 
-def _texts(given: object) -> list[str]:
+def _list_texts(given: object) -> list[str]:
     return [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
 
 
-def _resolved(models: Models, selector: str) -> tuple[ModelSpec, ...]:
+def _resolve_or_skip(models: Models, selector: str) -> tuple[ModelSpec, ...]:
     try:
         return models.resolve([selector])
     except ConfigError:
         return ()
 
 
-def scored_anywhere(warehouse: Warehouse) -> Pairs:
+def list_scored_models(warehouse: Warehouse) -> Pairs:
     """Names and variants of the models that any family has scores of."""
-    return [pair for family in FAMILIES for pair in scored_in(warehouse, family)]
+    return [pair for family in FAMILIES for pair in list_family_scored_models(warehouse, family)]
 
 
-def scored_in(warehouse: Warehouse, family: Family) -> Pairs:
+def list_family_scored_models(warehouse: Warehouse, family: Family) -> Pairs:
     """Names and variants of the models that a family has scores of."""
     if not warehouse.values(family.scored, family.space.first):
         return []
@@ -108,12 +110,12 @@ def scored_in(warehouse: Warehouse, family: Family) -> Pairs:
     return warehouse.query(lambda connection: connection.execute(names).fetchall(), only=[family.scored])
 
 
-def judges_anywhere(path: Path, models: Models, warehouse: Warehouse) -> Pairs:
+def list_known_judges(path: Path, models: Models, warehouse: Warehouse) -> Pairs:
     """The judges that a panel file names, and those that were shown stored answers again."""
-    return [*judges_of_sections(path, models), *(pair for family in FAMILIES for pair in judges_in(warehouse, family))]
+    return [*list_panel_judges(path, models), *(pair for family in FAMILIES for pair in list_family_judges(warehouse, family))]
 
 
-def judges_in(warehouse: Warehouse, family: Family) -> Pairs:
+def list_family_judges(warehouse: Warehouse, family: Family) -> Pairs:
     """Names and variants of the judges that a family has shown stored answers again: the name of a judge, and that of its model."""
     schema = TABLES[family.judged_again].schema if family.judged_again else None
     if schema is None:
@@ -121,14 +123,14 @@ def judges_in(warehouse: Warehouse, family: Family) -> Pairs:
     named = [name for name in ("judge", "judge_model") if name in schema.names]
     rows = warehouse.rows(family.judged_again, columns=[*named, "judge_variant"]).to_pylist()
     return sorted(
-        {(name, row["judge_variant"]) for row in rows for one in named for name in (row[one], judging_model(row[one]))}
+        {(name, row["judge_variant"]) for row in rows for one in named for name in (row[one], find_judging_model(row[one]))}
     )
 
 
 Section = TypeVar("Section")
 
 
-def panel_section(settings: Settings, load: Callable[[Path], Section | None]) -> Section | None:
+def load_panel_section(settings: Settings, load: Callable[[Path], Section | None]) -> Section | None:
     """What `load` reads from the panel file; None: there is no panel file, or it has no such section.
 
     Raises ConfigError when DTEF_PANEL names no file, the file has a key at its top that nothing reads, or the section has a fault.

@@ -9,15 +9,22 @@ from typing import Any, TypeVar
 import dagster as dg
 import pyarrow as pa
 
-from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX, LOGS_NOTHING, RANGE_END, RANGE_START, log_step_failure, tell_run
+from assets.stage.dagster_internals import (
+    HIDDEN_TAG_PREFIX,
+    LOGS_NOTHING,
+    RANGE_END,
+    RANGE_START,
+    log_run_event,
+    log_step_failure,
+)
 from assets.stage.resources import Store
 from assets.stage.told_calls import CallsOfStage
 from assets.stage.versions import Provenance, column_schema, log_together
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.evaluations.evaluation_calls import CallCounts, StageCalls
 from resources.evaluations.evaluation_store import QUEUE_TAG
-from resources.failures import links, one_line, with_remedy
+from resources.failures import add_remedy, format_one_line, links
 from resources.gateway.progress import PartsProgress
 from resources.responses.processes import Process
 from resources.settings import Settings
@@ -63,7 +70,7 @@ def stage(
     _PLACES[table] = (pipeline or str(partitions.name), number)
     return {
         "partitions_def": partitions,
-        "backfill_policy": backfill_policy(Settings.from_environment().partitions_per_run),
+        "backfill_policy": build_backfill_policy(Settings.read_environment().partitions_per_run),
         "output_required": False,
         "owners": OWNERS,
         "group_name": "pipeline",
@@ -74,7 +81,7 @@ def stage(
     }
 
 
-def backfill_policy(most: int | None) -> dg.BackfillPolicy:
+def build_backfill_policy(most: int | None) -> dg.BackfillPolicy:
     """How a backfill is split into runs: one for each row of neighbouring partitions, or one for so many at `most`.
 
     All stages of a space have the same, so that a run takes its partitions through all of them.
@@ -111,7 +118,7 @@ _AT_ONCE = 50
 One = TypeVar("One")
 
 
-def in_batches(items: Sequence[One]) -> Iterator[Sequence[One]]:
+def split_into_batches(items: Sequence[One]) -> Iterator[Sequence[One]]:
     return (items[at : at + _AT_ONCE] for at in range(0, len(items), _AT_ONCE))
 
 
@@ -124,8 +131,8 @@ class PartitionRun:
 
     def __init__(self, context: dg.AssetExecutionContext, store: Store) -> None:
         self.context, self._store = context, store
-        self._failed_before = failed_partitions(context)
-        self._chosen = chosen_partitions(context)
+        self._failed_before = read_failed_partitions(context)
+        self._chosen = select_partitions(context)
         self.keys = [key for key in self._chosen if key not in self._failed_before]
         self._provenance = Provenance(context, self.keys)
         tag_run(context, self._chosen)
@@ -134,7 +141,7 @@ class PartitionRun:
         self._began = time.monotonic()
         self._events = StageEvents(context, store)
         self._progress = PartsProgress(f"{self._title()}: partitions", len(self.keys), context.log.info)
-        self._progress.announce(f"{self._title()}: {counted(len(self.keys), 'partition')}")
+        self._progress.announce(f"{self._title()}: {format_count(len(self.keys), 'partition')}")
 
     def _title(self) -> str:
         """`stage 3 of 6, predictions`: the time left that is shown is the stage's."""
@@ -150,7 +157,7 @@ class PartitionRun:
         try:
             yield
         except Exception as error:
-            self._failures[key] = one_line(links(error))
+            self._failures[key] = format_one_line(links(error))
             self.context.log.error(f"{key}: {self._failures[key]}", exc_info=not isinstance(error, DtefError))
             self._settle(key, self._failures[key])
 
@@ -176,7 +183,7 @@ class PartitionRun:
         """What the asset returns. Raises dg.Failure when keys failed and no later stage of the run is left to say so."""
         self._progress.close()
         log_together(self.context, list(self._done.values()))
-        self._say_done()
+        self._log_summary()
         before = {key: self._store.failed.get(key, "failed in an earlier stage") for key in self._failed_before}
         failed = {**before, **self._failures}
         self._store.failed.update(self._failures)
@@ -184,7 +191,7 @@ class PartitionRun:
             self._report(failed)
         return dg.MaterializeResult(metadata={LOGS_NOTHING: True})
 
-    def _say_done(self) -> None:
+    def _log_summary(self) -> None:
         """One line in the run's log: what was made, of which partitions, and how long it took."""
         counts = [
             made.metadata["dagster/row_count"].value for made in self._done.values() if "dagster/row_count" in made.metadata
@@ -200,7 +207,7 @@ class PartitionRun:
         # Dagster copies the tags of a run to its re-execution, which is to try these keys again: hence the run's own id.
         tags = {FAILED_TAG: "\n".join(sorted(failed)), FAILED_RUN_TAG: self.context.run.run_id}
         self.context.instance.add_run_tags(self.context.run.run_id, tags)
-        message = with_remedy(failed_text(failed, len(self._chosen)))
+        message = add_remedy(format_failures(failed, len(self._chosen)))
         metadata = {"failed": dg.MetadataValue.json(sorted(failed)), FAILED_BECAUSE: dg.MetadataValue.json(dict(failed))}
         if not self._done or self._is_last_stage():
             raise dg.Failure(message, metadata=metadata, allow_retries=False)
@@ -235,31 +242,31 @@ def tag_run(context: dg.AssetExecutionContext, keys: Sequence[str]) -> None:
         SNAPSHOT_TAG: [config["snapshot"]] if config.get("snapshot") else [],
         MODELS_TAG: config.get("models") or config.get("players") or [],
     }
-    tags = {name: _some(values) for name, values in found.items() if values}
+    tags = {name: _format_some(values) for name, values in found.items() if values}
     if new := {name: value for name, value in tags.items() if context.run.tags.get(name) != value}:
         context.instance.add_run_tags(context.run.run_id, new)
 
 
-def _some(names: Sequence[str]) -> str:
+def _format_some(names: Sequence[str]) -> str:
     more = len(names) - _MOST_TAGGED
     return ", ".join(names[:_MOST_TAGGED]) + (f" and {more} more" if more > 0 else "")
 
 
-def failed_text(failed: Mapping[str, str], asked: int) -> str:
+def format_failures(failed: Mapping[str, str], asked: int) -> str:
     """Which of the partitions that were asked for failed, and why."""
     others = ", the others are done" if len(failed) < asked else ""
     reasons = "; ".join(f"{key} ({why})" for key, why in sorted(failed.items()))
-    return f"{len(failed)} of {counted(asked, 'partition')} failed{others}: {reasons}"
+    return f"{len(failed)} of {format_count(asked, 'partition')} failed{others}: {reasons}"
 
 
-def chosen_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> list[str]:
+def select_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> list[str]:
     """The partitions a run is about. Dagster knows ranges alone: keys of the range that the tag does not name are not touched."""
     chosen = context.run.tags.get(CHOSEN_TAG)
     wanted = set(chosen.split("\n")) if chosen else None
     return [key for key in context.partition_keys if wanted is None or key in wanted]
 
 
-def failed_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> set[str]:
+def read_failed_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> set[str]:
     """Keys that failed in an earlier stage of this very run: a re-execution begins with the stage that failed, and tries them again."""
     run = context.instance.get_run_by_id(context.run.run_id)
     tags = run.tags if run else {}
@@ -270,15 +277,15 @@ def failed_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecution
 def markdown(rows: pa.Table, columns: Sequence[str], *, most: int = 5) -> dg.MarkdownMetadataValue:
     """The first rows as a small markdown table."""
     lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
-    lines += ["| " + " | ".join(_cell(row[name]) for name in columns) + " |" for row in rows.slice(0, most).to_pylist()]
+    lines += ["| " + " | ".join(_format_cell(row[name]) for name in columns) + " |" for row in rows.slice(0, most).to_pylist()]
     return dg.MetadataValue.md("\n".join(lines))
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4f}"
     if isinstance(value, list):
-        return ", ".join(_cell(item) for item in value)
+        return ", ".join(_format_cell(item) for item in value)
     text = "" if value is None else str(value).replace("|", "\\|").replace("\n", " ")
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -296,36 +303,36 @@ class StageEvents:
         self._stage = context.asset_key.to_user_string()
         self._is_told = QUEUE_TAG in context.run.tags
         self._answered_at = 0.0
-        store.tell_calls(CallsOfStage(self._far, self._calls) if self._is_told else None)
+        store.track_calls(CallsOfStage(self._report_progress, self._report_calls) if self._is_told else None)
 
     def item(self, key: str, done: int, of: int, reason: str | None = None) -> None:
         """A partition is done, or failed for a reason. `done`: how many of the stage's partitions are either."""
         status = {"status": "done"} if reason is None else {"status": "failed", "reason": reason}
-        self._tell(f"{key} is {status['status']}", {"key": key, "done": done, "of": of, **status})
+        self._emit_event(f"{key} is {status['status']}", {"key": key, "done": done, "of": of, **status})
 
-    def _far(self, counts: CallCounts, of: int) -> None:
+    def _report_progress(self, counts: CallCounts, of: int) -> None:
         """How many requests are answered, seldom: an event is a row that stays."""
         if time.monotonic() - self._answered_at < ANSWERS_TOLD_EVERY_S:
             return
         self._answered_at = time.monotonic()
-        told = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "of": of}
-        self._tell(f"{counts.answered:,} of {of:,} requests are answered", told)
+        progress_data = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "of": of}
+        self._emit_event(f"{counts.answered:,} of {of:,} requests are answered", progress_data)
 
-    def _calls(self, calls: StageCalls) -> None:
+    def _report_calls(self, calls: StageCalls) -> None:
         """What became of all requests so far, at the end of each block in which the stage asks."""
         if calls.counts.asked:
-            self._tell(f"{calls.counts.answered:,} of {calls.counts.asked:,} requests were answered", calls.as_json())
+            self._emit_event(f"{calls.counts.answered:,} of {calls.counts.asked:,} requests were answered", calls.build_json())
 
-    def _tell(self, message: str, data: Mapping[str, Any]) -> None:
+    def _emit_event(self, message: str, data: Mapping[str, Any]) -> None:
         if not self._is_told:
             return
         try:
-            tell_run(self._context, f"{self._stage}: {message}", {"stage": self._stage, **data})
+            log_run_event(self._context, f"{self._stage}: {message}", {"stage": self._stage, **data})
         except Exception as error:  # whoever waits can do without an event, and the stage cannot be done without
             self._context.log.warning(f"an event could not be stored: {error}")
 
 
-def ranges(known: Sequence[str], wanted: Sequence[str]) -> Iterator[list[str]]:
+def split_ranges(known: Sequence[str], wanted: Sequence[str]) -> Iterator[list[str]]:
     """The wanted keys as runs of neighbours in the order of `known`: each can be selected as one range."""
     remaining, group = set(wanted), list[str]()
     for key in known:
@@ -338,13 +345,13 @@ def ranges(known: Sequence[str], wanted: Sequence[str]) -> Iterator[list[str]]:
         yield group
 
 
-def range_tags(keys: Sequence[str]) -> dict[str, str]:
+def build_range_tags(keys: Sequence[str]) -> dict[str, str]:
     """Run tags that select a range of neighbouring partitions."""
     return {RANGE_START: keys[0], RANGE_END: keys[-1]}
 
 
-def chosen_tags(known: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
+def build_partition_tags(known: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
     """Run tags that select `keys`, given in any order: the range from the first to the last of `known`, and which of it where that has gaps."""
-    groups = list(ranges(known, keys))
+    groups = list(split_ranges(known, keys))
     ordered = [key for group in groups for key in group]
-    return {**range_tags(ordered), **({CHOSEN_TAG: "\n".join(ordered)} if len(groups) > 1 else {})}
+    return {**build_range_tags(ordered), **({CHOSEN_TAG: "\n".join(ordered)} if len(groups) > 1 else {})}

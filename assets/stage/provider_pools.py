@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.stage.dagster_internals import InstanceConcurrencyContext
 from dtef_pipeline.asking.models import ModelSpec
-from resources.gateway.slots import provider_of
+from resources.gateway.slots import find_provider
 
 LOOK_AGAIN_S = 1.0
 
@@ -24,8 +24,8 @@ def provider_pools(
     """
     with InstanceConcurrencyContext(instance, run) as claims, ExitStack() as held:
         # In one order everywhere, so that no two runs wait for each other.
-        for pool in sorted({provider_of(spec) for spec in models if not (spec.is_computed or spec.is_imported)}):
-            held.callback(claims.free_step, _holder(pool))
+        for pool in sorted({find_provider(spec) for spec in models if not (spec.is_computed or spec.is_imported)}):
+            held.callback(claims.free_step, _describe_holder(pool))
             _wait(instance, run, claims, pool, log)
         yield
 
@@ -38,16 +38,16 @@ def _wait(
     log: Callable[[str], None],
 ) -> None:
     logged = False
-    while not claims.claim(pool, _holder(pool)):
+    while not claims.claim(pool, _describe_holder(pool)):
         if not logged:
             log(f"waiting for the pool {pool}: as many runs as its limit ask this provider now")
             logged = True
-        _free_ended(instance, pool)
-        _queue_again(instance, run, pool)
+        _release_ended(instance, pool)
+        _requeue(instance, run, pool)
         time.sleep(LOOK_AGAIN_S)
 
 
-def _free_ended(instance: dg.DagsterInstance, pool: str) -> None:
+def _release_ended(instance: dg.DagsterInstance, pool: str) -> None:
     """The daemon does this too, but a command can run without one."""
     info = instance.event_log_storage.get_concurrency_info(pool)
     for run_id in info.active_run_ids | info.assigned_run_ids | info.pending_run_ids:
@@ -56,7 +56,7 @@ def _free_ended(instance: dg.DagsterInstance, pool: str) -> None:
             instance.event_log_storage.free_concurrency_slots_for_run(run_id)
 
 
-def _queue_again(instance: dg.DagsterInstance, run: dg.DagsterRun, pool: str) -> None:
+def _requeue(instance: dg.DagsterInstance, run: dg.DagsterRun, pool: str) -> None:
     """Leave the queue where a slot is free, so that the next claim takes it.
 
     Dagster assigns a slot to the first in the queue when it is given back. A run that joins the queue at that moment is missed, and would wait
@@ -64,9 +64,9 @@ def _queue_again(instance: dg.DagsterInstance, run: dg.DagsterRun, pool: str) ->
     """
     info = instance.event_log_storage.get_concurrency_info(pool)
     if run.run_id in info.pending_run_ids and info.slot_count > info.assigned_step_count:
-        instance.event_log_storage.free_concurrency_slot_for_step(run.run_id, _holder(pool))
+        instance.event_log_storage.free_concurrency_slot_for_step(run.run_id, _describe_holder(pool))
 
 
-def _holder(pool: str) -> str:
+def _describe_holder(pool: str) -> str:
     """What holds the slot, as the UI lists it."""
     return f"predictions[{pool}]"

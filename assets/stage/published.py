@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from assets.stage.resources import Store
 from dtef_pipeline.errors import WarehouseError
-from resources.warehouse import part_of_family
+from resources.warehouse import build_family_levels
 
 
 def require_made(store: Store, table: str, of: str, command: str) -> None:
@@ -20,7 +20,7 @@ def require_made(store: Store, table: str, of: str, command: str) -> None:
 def published(store: Store, tables: Mapping[str, pa.Table], *, family: str = "", **metadata: Any) -> dg.MaterializeResult[Any]:
     """Write the tables, of which the first is the asset's; what the asset returns. `family`: whose part of tables over all families it is."""
     for name, rows in tables.items():
-        store.warehouse.write(name, rows, **part_of_family(name, family))
+        store.warehouse.write(name, rows, **build_family_levels(name, family))
     store.warehouse.refresh_database()
     first, *others = tables
     counts = {"dagster/row_count": len(tables[first]), **{f"{name}_rows": len(tables[name]) for name in others}}

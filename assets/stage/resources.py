@@ -17,14 +17,14 @@ from dtef_pipeline.asking.calls import Ask, Then
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.request import Failure, Request
-from dtef_pipeline.asking.request_list import keys_of
+from dtef_pipeline.asking.request_list import list_keys
 from dtef_pipeline.boards.boards import BoardEvidence
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.identity import digest
 from resources.evaluations.evaluation_store import QUEUE_TAG
-from resources.evaluations.run_manifests import this_run
+from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
-from resources.gateway.progress import Display, ModelProgress, RunProgress, shown_progress
+from resources.gateway.progress import Display, ModelProgress, RunProgress, display_progress
 from resources.json_posts import Webhook
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
@@ -55,26 +55,26 @@ class _Asks:
     heard: CallsOfStage | None
 
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
-        return self._answered(requests, None)
+        return self._answer_requests(requests, None)
 
-    def onward(self, requests: Sequence[Request], then: Then) -> object:
-        return self._answered(requests, then)
+    def ask_until_done(self, requests: Sequence[Request], then: Then) -> object:
+        return self._answer_requests(requests, then)
 
-    def _answered(self, requests: Sequence[Request], then: Then | None) -> Mapping[str, Failure]:
+    def _answer_requests(self, requests: Sequence[Request], then: Then | None) -> Mapping[str, Failure]:
         self.progress.is_open = then is not None
         failures: Mapping[str, Failure]
         if self.heard is None:
             failures = self.gateway.answer(requests, on_progress=self.progress, then=then).failures
         else:
-            failures = self._heard(requests, then, self.heard)
+            failures = self._call_listener(requests, then, self.heard)
         self.progress.window_done()
         self.display.rest()
         return failures
 
-    def _heard(self, requests: Sequence[Request], then: Then | None, heard: CallsOfStage) -> Mapping[str, Failure]:
+    def _call_listener(self, requests: Sequence[Request], then: Then | None, heard: CallsOfStage) -> Mapping[str, Failure]:
         def show(models: tuple[ModelProgress, ...]) -> None:
             self.progress(models)
-            heard.far(models)
+            heard.update_progress(models)
 
         def follow(settled: Sequence[str], failures: Mapping[str, Failure]) -> Sequence[Request]:
             heard.settle(settled, failures)
@@ -82,7 +82,7 @@ class _Asks:
 
         try:
             failures = self.gateway.answer(requests, on_progress=show, then=None if then is None else follow).failures
-            heard.settle(keys_of(requests), failures)
+            heard.settle(list_keys(requests), failures)
         finally:
             heard.call_done()
         return failures
@@ -98,7 +98,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     responses_url: str = ""
     # Dagster makes a resource for each run (in one process: for all its steps) and drops it at the run's end, and with it the gateway.
     _gateway: Gateway | None = PrivateAttr(default=None)
-    _heard: CallsOfStage | None = PrivateAttr(default=None)
+    _call_listener: CallsOfStage | None = PrivateAttr(default=None)
     _queue_id: str | None = PrivateAttr(default=None)
     _context: dg.InitResourceContext | None = PrivateAttr(default=None)
 
@@ -112,7 +112,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @cached_property
     def settings(self) -> Settings:
-        return Settings.from_environment()
+        return Settings.read_environment()
 
     @cached_property
     def warehouse(self) -> Warehouse:
@@ -146,7 +146,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @cached_property
     def responses(self) -> ResponseStore:
-        return ResponseStore(self.responses_url or self.settings.responses_url, this_run, self._queue_id)
+        return ResponseStore(self.responses_url or self.settings.responses_url, describe_this_run, self._queue_id)
 
     @contextmanager
     def writing(self, table: str, keys: Sequence[str]) -> Iterator[None]:
@@ -177,7 +177,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
             for role, daily in (of_days or {}).items():
                 gateway.accounts.limit_daily(role, daily)
             gateway.accounts.allowed_unpriced.update(unpriced)
-            if (heard := self._heard) is None:
+            if (heard := self._call_listener) is None:
                 yield _Asks(gateway, progress, display, None)
                 return
             heard.begin(sum(expected.values()))
@@ -197,22 +197,22 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         of_roles: Mapping[str, Budget] | None = None,
     ) -> Iterator[tuple[Gateway, RunProgress, Display]]:
         """The gateway of the run itself, what is told of its progress, and where that is shown; arguments as of `asking`."""
-        with shown_progress(log) as display:
-            gateway = self._shared_gateway(command)
+        with display_progress(log) as display:
+            gateway = self._open_shared_gateway(command)
             gateway.accounts.limit(budget, budgets, of_roles)
             gateway.tell = display.say
             yield gateway, RunProgress(display, expected), display
 
-    def tell_calls(self, heard: CallsOfStage | None) -> None:
+    def track_calls(self, heard: CallsOfStage | None) -> None:
         """Have told what becomes of the requests of the stage at hand, until another stage says otherwise."""
-        self._heard = heard
+        self._call_listener = heard
 
-    def _shared_gateway(self, command: Command | None) -> Gateway:
+    def _open_shared_gateway(self, command: Command | None) -> Gateway:
         if command is None:
-            self._gateway = self._gateway or self._new_gateway()
+            self._gateway = self._gateway or self._create_gateway()
             return self._gateway
-        command.gateway = command.gateway or self._new_gateway()
+        command.gateway = command.gateway or self._create_gateway()
         return command.gateway
 
-    def _new_gateway(self) -> Gateway:
+    def _create_gateway(self) -> Gateway:
         return Gateway(self.responses, provider_limits=self.settings.provider_limits)

@@ -10,10 +10,10 @@ import pyarrow as pa
 from assets.stage.resources import Store
 from dtef_pipeline.boards.boards import BoardEvidence, load_evidence
 from dtef_pipeline.boards.cells import TARGETS, BoardOptions
-from dtef_pipeline.boards.held import held, hold
+from dtef_pipeline.boards.held import copy_into_memory, open_memory_copy
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.keys import Keys
-from resources.warehouse import TABLES, part_of_family
+from resources.warehouse import TABLES, build_family_levels
 
 Connection = duckdb.DuckDBPyConnection
 Make = Callable[[Connection, BoardOptions, BoardEvidence | None], Mapping[str, pd.DataFrame]]
@@ -37,36 +37,36 @@ def publish(
     space = TABLES[first].space
     if space and not store.warehouse.values(first, space.first):
         raise WarehouseError(f"no {first} yet: materialize the stages of a {space.first} first")
-    tables = _held_tables(store, columns, coded, options(TARGETS[0]).subject.keys)
+    tables = _load_tables(store, columns, coded, options(TARGETS[0]).subject.keys)
 
-    def made(targets: str) -> Mapping[str, pd.DataFrame]:
+    def make_frames(targets: str) -> Mapping[str, pd.DataFrame]:
         chosen = options(targets)
-        with held(tables) as connection:
-            return make(connection, chosen, _evidence(store, connection, chosen))
+        with open_memory_copy(tables) as connection:
+            return make(connection, chosen, _build_evidence(store, connection, chosen))
 
     frames: dict[str, list[pd.DataFrame]] = {}
     # About half of the work is done outside Python's lock.
     with ThreadPoolExecutor(len(TARGETS)) as threads:
-        for targets, of_targets in zip(TARGETS, threads.map(made, TARGETS), strict=True):
+        for targets, of_targets in zip(TARGETS, threads.map(make_frames, TARGETS), strict=True):
             for table, frame in of_targets.items():
                 frames.setdefault(table, []).append(frame.assign(targets=targets))
-    written = {table: as_table(of_table, TABLES[table].schema, family) for table, of_table in frames.items()}
+    written = {table: build_published_table(of_table, TABLES[table].schema, family) for table, of_table in frames.items()}
     for table, rows in written.items():
-        store.warehouse.write(table, rows, **part_of_family(table, family))
+        store.warehouse.write(table, rows, **build_family_levels(table, family))
     store.warehouse.refresh_database()
     return written
 
 
-def _held_tables(store: Store, columns: Mapping[str, Sequence[str]], coded: Collection[str], keys: Keys) -> Connection:
+def _load_tables(store: Store, columns: Mapping[str, Sequence[str]], coded: Collection[str], keys: Keys) -> Connection:
     """The tables in memory: the roll-ups of one run are made of the same scores, which are read once."""
     if (tables := store.roll_ups.tables) is None:
         tables = store.roll_ups.tables = store.warehouse.connection(
-            lambda connection: hold(connection, columns, coded, keys), only=columns
+            lambda connection: copy_into_memory(connection, columns, coded, keys), only=columns
         )
     return tables
 
 
-def _evidence(store: Store, connection: Connection, options: BoardOptions) -> BoardEvidence | None:
+def _build_evidence(store: Store, connection: Connection, options: BoardOptions) -> BoardEvidence | None:
     """What intervals are made of, made once for all roll-ups of a run; None where no intervals are wanted."""
     found = store.roll_ups.evidence
     if options.intervals and options not in found:
@@ -74,7 +74,7 @@ def _evidence(store: Store, connection: Connection, options: BoardOptions) -> Bo
     return found.get(options)
 
 
-def as_table(frames: Sequence[pd.DataFrame], schema: pa.Schema | None, family: str) -> pa.Table:
+def build_published_table(frames: Sequence[pd.DataFrame], schema: pa.Schema | None, family: str) -> pa.Table:
     filled = [frame for frame in frames if len(frame)]
     whole = pd.concat(filled, ignore_index=True) if filled else frames[0]
     if schema is not None and "family" in schema.names:  # which has columns of other families too

@@ -34,7 +34,7 @@ class CallsOfStage:
         """The gateway has returned: what was settled so far comes on top of what it counts the next time."""
         self._before = self.so_far.counts
 
-    def far(self, models: Sequence[ModelProgress]) -> None:
+    def update_progress(self, models: Sequence[ModelProgress]) -> None:
         """How far the present call of the gateway is."""
         self._expected = max(self._expected, self._before.asked + sum(one.total for one in models))
         before = self._before
@@ -53,14 +53,14 @@ class CallsOfStage:
         failed = [one.message for one in failures if one.status != "budget"]
         skipped = [one.message.partition(LAST_ERROR) for one in failures if one.status == "budget"]
         counts = CallCounts(len(self._settled) - len(failures), len(failed), len(skipped))
-        why_skipped = _most_frequent([budget for budget, _, _ in skipped])
+        why_skipped = _find_most_frequent([budget for budget, _, _ in skipped])
         # One request of many was tried, rather: its error says what the budget was spent on.
-        if why_skipped and (last := _most_frequent([error for _, _, error in skipped if error])):
+        if why_skipped and (last := _find_most_frequent([error for _, _, error in skipped if error])):
             why_skipped += f"{LAST_ERROR}{last}"
-        return StageCalls(counts, _most_frequent(failed), why_skipped)
+        return StageCalls(counts, _find_most_frequent(failed), why_skipped)
 
 
-def _most_frequent(messages: Sequence[str]) -> str | None:
+def _find_most_frequent(messages: Sequence[str]) -> str | None:
     """Without the words that a request was not sent any more: why it was not is what follows them. Of how many, where there are others."""
     found = Counter(_SENT_NO_MORE.sub("", one) for one in messages).most_common(1)
     if not found:

@@ -20,10 +20,10 @@ from assets.stage.dagster_internals import (
     DagsterEventBatchMetadata,
     get_input_data_version_tag,
     get_input_event_pointer_tag,
-    step_of,
+    get_step,
 )
 from dtef_pipeline.identity import digest
-from dtef_pipeline.tables import description, without_descriptions
+from dtef_pipeline.tables import description, strip_descriptions
 from resources.warehouse import TABLES
 
 
@@ -33,16 +33,14 @@ def content_version(rows: pa.Table) -> str:
     Over Arrow's own bytes (IPC format): a tenth of the time that hashing the rows as JSON takes.
     """
     # Taken one by one: a slice would keep bits of its neighbours beyond its end.
-    plain = (
-        without_descriptions(rows).replace_schema_metadata(None).combine_chunks().take(pa.array(range(len(rows)), pa.int64()))
-    )
+    plain = strip_descriptions(rows).replace_schema_metadata(None).combine_chunks().take(pa.array(range(len(rows)), pa.int64()))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, plain.schema) as stream:
         stream.write_table(plain)
     return hashlib.sha256(sink.getvalue()).hexdigest()[:32]
 
 
-def observation_tags(version: str) -> dict[str, str]:
+def build_observation_tags(version: str) -> dict[str, str]:
     """Tags of an observation that says: this is the version there is now."""
     return {DATA_VERSION_TAG: version, DATA_VERSION_IS_USER_PROVIDED_TAG: "true"}
 
@@ -54,7 +52,7 @@ class Provenance:
         node = context.job_def.asset_layer.asset_graph.get(context.asset_key)
         self._code_version = node.code_version or context.run.run_id
         self._parents = sorted(node.parent_keys)
-        self._step = step_of(context)
+        self._apply_command = get_step(context)
         # What was only observed is not among them: who reads it hashes the rows it made of it.
         made = dg.DagsterEventType.ASSET_MATERIALIZATION
         self._inputs = {parent: _latest(context.instance, parent, made, list(keys)) for parent in self._parents}
@@ -68,15 +66,15 @@ class Provenance:
         inputs = {parent: self._inputs[parent].get(key, "") for parent in self._parents}
         made_from_others = any(inputs.values())
         version = digest(self._code_version, *inputs.values(), content) if made_from_others or not content else content
-        tags = {CODE_VERSION_TAG: self._code_version, **observation_tags(version)}
+        tags = {CODE_VERSION_TAG: self._code_version, **build_observation_tags(version)}
         for parent, of_input in inputs.items():
-            known = self._step.maybe_fetch_and_get_input_asset_version_info(parent)
+            known = self._apply_command.maybe_fetch_and_get_input_asset_version_info(parent)
             tags[get_input_data_version_tag(parent)] = of_input or DEFAULT_DATA_VERSION.value
             tags[get_input_event_pointer_tag(parent)] = str(known.storage_id) if known else NULL_EVENT_POINTER
         return tags
 
 
-def observed_versions(instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]) -> dict[str, str]:
+def read_observed_versions(instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]) -> dict[str, str]:
     """The data version last observed of each of these partitions that was."""
     return _latest(instance, asset, dg.DagsterEventType.ASSET_OBSERVATION, list(keys))
 
@@ -90,7 +88,7 @@ def _latest(
 
 def log_together(context: dg.AssetExecutionContext, materializations: Sequence[dg.AssetMaterialization]) -> None:
     """Log materializations as one batch (DAGSTER_EVENT_BATCH_SIZE), as Dagster does with those it makes itself."""
-    step = step_of(context)
+    step = get_step(context)
     batch = str(uuid.uuid4())
     for place, materialization in enumerate(materializations, start=1):
         end = place == len(materializations)

@@ -7,26 +7,26 @@ import dagster as dg
 import pyarrow as pa
 from pydantic import Field
 
-from assets.stage.family_costs import define_costs
+from assets.stage.family_costs import build_costs_asset
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import Make, clean, publish
 from assets.stage.versions import column_schema
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.boards.cuts import of_cut
+from dtef_pipeline.boards.cuts import select_cut
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.site.chart_images import markdown_image
+from dtef_pipeline.site.chart_images import render_markdown_image
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.survey.boards.board_charts import board_chart, context_curves, segment_heat_map
-from dtef_pipeline.survey.boards.linked import question_batteries
+from dtef_pipeline.survey.boards.board_charts import make_board_chart, make_context_curves, make_segment_heat_map
+from dtef_pipeline.survey.boards.linked import build_question_batteries
 from dtef_pipeline.survey.boards.published import BREAKDOWNS
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
-from dtef_pipeline.survey.boards.views import CODED, HELD, published_tables
+from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
+from dtef_pipeline.survey.boards.views import CODED, HELD, build_published_tables
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS
-from dtef_pipeline.tables import described
+from dtef_pipeline.tables import describe_schema
 
 
 class BoardConfig(dg.Config):
@@ -43,7 +43,7 @@ class BoardConfig(dg.Config):
             metric=self.metric, targets=targets, intervals=self.intervals, seed=self.seed, non_answers=self.non_answers
         )
 
-    def recorded(self) -> dict[str, Any]:
+    def describe_config(self) -> dict[str, Any]:
         """As metadata."""
         return {"metric": self.metric, "intervals": self.intervals, "seed": self.seed, "non_answers": self.non_answers}
 
@@ -53,9 +53,9 @@ def publish_views(store: Store, config: BoardConfig, make: Make) -> dict[str, pa
     return publish(store, HELD, CODED, config.options, make, "survey")
 
 
-def of_views(*tables: str) -> Make:
+def make_views(*tables: str) -> Make:
     """Makes published tables, given by name."""
-    return partial(published_tables, tables)
+    return partial(build_published_tables, tables)
 
 
 @dg.asset(deps=["segment_results"], **roll_up(code_version="11"))
@@ -68,19 +68,19 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     that scores below `baseline/population-marginal` adds nothing to ignoring who is asked. Beside it stands the table `question_batteries`:
     which questions intervals count as one, over all rounds, and why.
     """
-    batteries = store.warehouse.query(question_batteries, only=["survey_responses"])
+    batteries = store.warehouse.query(build_question_batteries, only=["survey_responses"])
     store.warehouse.write("question_batteries", batteries)
-    rows = publish_views(store, config, of_views("leaderboard"))["leaderboard"]
+    rows = publish_views(store, config, make_views("leaderboard"))["leaderboard"]
     best = clean(rows)
     shown = ["rank", "tier", "model", "context_level", "score", "score_low", "score_high", "skill", "n_pairs"]
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),
             "linked_batteries": len(pa.compute.unique(batteries["linked_battery"])),
-            **column_schema("leaderboard", described(rows.schema, BOARD_COLUMNS)),
-            **config.recorded(),
+            **column_schema("leaderboard", describe_schema(rows.schema, BOARD_COLUMNS)),
+            **config.describe_config(),
             "board": markdown(best, [name for name in shown if name in best.column_names], most=30),
-            "plot": dg.MetadataValue.md(markdown_image(board_chart(best.to_pandas()))),
+            "plot": dg.MetadataValue.md(render_markdown_image(make_board_chart(best.to_pandas()))),
             **_context_plot(store, best),
         }
     )
@@ -93,13 +93,13 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     The column `cut` says what a row is of: `round`, `segment`, `attribute` or `question`. Beside it stand the tables `consistency` and
     `metric_ranks`.
     """
-    written = publish_views(store, config, of_views(BREAKDOWNS, "consistency", "metric_ranks"))
-    segments = of_cut(clean(written[BREAKDOWNS]).to_pandas(), "segment", KEYS.groups)
+    written = publish_views(store, config, make_views(BREAKDOWNS, "consistency", "metric_ranks"))
+    segments = select_cut(clean(written[BREAKDOWNS]).to_pandas(), "segment", KEYS.groups)
     return dg.MaterializeResult(
         metadata={
             **{f"{table}_rows": len(rows) for table, rows in written.items()},
-            **config.recorded(),
-            "plot": dg.MetadataValue.md(markdown_image(segment_heat_map(segments))),
+            **config.describe_config(),
+            "plot": dg.MetadataValue.md(render_markdown_image(make_segment_heat_map(segments))),
         }
     )
 
@@ -111,7 +111,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     Tested over whole batteries, since the segments and questions of a battery are not independent. `p_adjusted` is Holm's over the family of
     a row (`among`). `verdict` is `better` or `not told apart`; `parsed_verdict` uses readable responses only.
     """
-    rows = publish_views(store, config, of_views("comparisons"))["comparisons"]
+    rows = publish_views(store, config, make_views("comparisons"))["comparisons"]
     shown = [
         "model",
         "other_model",
@@ -134,7 +134,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     Paired within (segment, question). `evidence-adapting` models do better with more context, `stereotype-holding` ones answer as well
     without it. Empty where every model was asked at one context level.
     """
-    rows = publish_views(store, config, of_views("responsiveness"))["responsiveness"]
+    rows = publish_views(store, config, make_views("responsiveness"))["responsiveness"]
     shown = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_adjusted", "verdict", "parsed_verdict"]
     return _test_table(rows, config, clean(rows), shown, evidence_adapting=["evidence-adapting"])
 
@@ -147,7 +147,7 @@ def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: 
     of its attribute; `deviation` is what the score lies below or above it. `verdict` is `worse`, `better` or `not told apart`, adjusted (Holm)
     over the segments of the model's attribute.
     """
-    rows = publish_views(store, config, of_views("segment_gaps"))["segment_gaps"]
+    rows = publish_views(store, config, make_views("segment_gaps"))["segment_gaps"]
     shown = ["model", "attribute", "segment", "context_level", "deviation", "low", "high", "p_adjusted", "verdict"]
     of_clean = clean(rows).sort_by([("p_adjusted", "ascending")])
     return _test_table(rows, config, of_clean, shown, told_apart=["worse", "better"])
@@ -160,20 +160,20 @@ def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     `icc` is the share of a score's variance that is between cells and not between draws. Empty where every prompt was asked once
     (`dtef run --draws 3`).
     """
-    rows = publish_views(store, config, of_views("reliability"))["reliability"]
+    rows = publish_views(store, config, make_views("reliability"))["reliability"]
     shown = ["model", "context_level", "n_cells", "n_draws", "icc", "within_sd", "rerun_detectable", "model_detectable"]
     return _test_table(rows, config, clean(rows), shown)
 
 
-survey_costs = define_costs(FAMILY_BY_NAME["survey"], ["predictions"], "dtef run", group="boards")
+survey_costs = build_costs_asset(FAMILY_BY_NAME["survey"], ["predictions"], "dtef run", group="boards")
 
 
 def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:
     """Scores over the context levels, each model's over the pairs that it has at all of its levels, where there are several."""
     if len(pa.compute.unique(board["context_level"])) < 2:
         return {}
-    shared = store.warehouse.query(lambda connection: on_shared_pairs(connection, board.to_pandas()), only=["scores"])
-    return {"context_plot": dg.MetadataValue.md(markdown_image(context_curves(shared)))}
+    shared = store.warehouse.query(lambda connection: restrict_to_shared_pairs(connection, board.to_pandas()), only=["scores"])
+    return {"context_plot": dg.MetadataValue.md(render_markdown_image(make_context_curves(shared)))}
 
 
 def _test_table(
@@ -185,4 +185,6 @@ def _test_table(
         for name, words in verdicts.items()
     }
     preview = markdown(shown, columns, most=20)
-    return dg.MaterializeResult(metadata={"dagster/row_count": len(rows), **config.recorded(), **counts, "preview": preview})
+    return dg.MaterializeResult(
+        metadata={"dagster/row_count": len(rows), **config.describe_config(), **counts, "preview": preview}
+    )

@@ -11,19 +11,19 @@ import dagster as dg
 
 from assets.stage.checks import asset_check
 from assets.stage.dagster_internals import sensor_cursor
-from assets.stage.partitions import range_tags, ranges
+from assets.stage.partitions import build_range_tags, split_ranges
 from assets.stage.resources import Store
 from assets.survey.round_sources import sources_of
-from assets.survey.rounds import known_keys, register_round, survey_files
+from assets.survey.rounds import list_known_keys, register_round, survey_files
 from dtef_pipeline.errors import DtefError, SurveyError
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.adapters import read_surveys
 from dtef_pipeline.survey.changes import Changes
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import MIN_N
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.settings import Settings
-from resources.sources import Sources, content_hash, fingerprint, still_arriving
+from resources.sources import Sources, compute_fingerprint, content_hash, is_still_arriving
 
 CHANGED_TAG, LANDING_TAG = "dtef/changed", "dtef/landing"
 
@@ -57,13 +57,13 @@ class Look:
     """Why it cannot be used, or not wholly: a line for each of its rounds. Reported when it is new."""
 
 
-def look_at(path: Path, before: Look | None) -> Look:
+def check_path(path: Path, before: Look | None) -> Look:
     """One look. Raises OSError for a dangling link, or a file that vanishes while it is being looked at."""
-    stamp = fingerprint(path)
+    stamp = compute_fingerprint(path)
     if before and before.stable and before.stamp == stamp:
         return before
     hashed = content_hash(path)
-    if still_arriving(path):
+    if is_still_arriving(path):
         return Look(stamp, hashed)
     if before and before.hash == hashed:
         # A stamp that changed under the same bytes (someone touched the file) leaves what was done as it is.
@@ -105,7 +105,7 @@ class Landing:
     def reason(self) -> str:
         """Why there is nothing to run, and what cannot be used: the first clause of each trouble, whose whole text the log has."""
         waiting = [name for name, look in self.now.items() if not look.stable and not look.trouble]
-        troubles = [f"{name}: {_first_clauses(look.trouble)}" for name, look in self.now.items() if look.trouble]
+        troubles = [f"{name}: {_extract_first_clauses(look.trouble)}" for name, look in self.now.items() if look.trouble]
         arriving = f"; waiting until it stays as it is: {', '.join(waiting)}" if waiting else ""
         left = f"; left to the next look: {', '.join(self.left)}" if self.left else ""
         unusable = f"; cannot be used: {'; '.join(troubles)}" if troubles else ""
@@ -114,25 +114,27 @@ class Landing:
     @property
     def evaluations(self) -> list[dg.AssetCheckEvaluation]:
         """What the check `landings_can_be_read` says, where that differs from its result after the tick before."""
-        if self.context.cursor is not None and _troubles(self.now) == _troubles(self.before):
+        if self.context.cursor is not None and _list_troubles(self.now) == _list_troubles(self.before):
             return []
         return [dg.AssetCheckEvaluation(survey_files.key, _CHECK, **_can_be_read(self.now))]
 
     def _look(self, path: Path) -> None:
         before = self.before.get(path.name)
         try:
-            self.now[path.name] = self._without_mended(look_at(path, before))
+            self.now[path.name] = self._drop_mended(check_path(path, before))
         except OSError as error:
-            self._note(path.name, Look(trouble=f"{path}: {error.strerror}"))
+            self._record_look(path.name, Look(trouble=f"{path}: {error.strerror}"))
 
-    def _without_mended(self, look: Look) -> Look:
+    def _drop_mended(self, look: Look) -> Look:
         """A round in trouble is landed again once someone has ingested these very bytes by hand, with an option that lets them pass."""
-        mended = [round_id for round_id, trouble in look.settled.items() if trouble and self._by_hand(round_id, look.hash)]
+        mended = [
+            round_id for round_id, trouble in look.settled.items() if trouble and self._is_ingested_by_hand(round_id, look.hash)
+        ]
         if not mended:
             return look
         return replace(look, done=False, settled={name: said for name, said in look.settled.items() if name not in mended})
 
-    def _by_hand(self, round_id: str, hashed: str) -> bool:
+    def _is_ingested_by_hand(self, round_id: str, hashed: str) -> bool:
         source = self.sources.before(round_id)
         return source is not None and not source.landed and source.content_hash == hashed
 
@@ -140,14 +142,14 @@ class Landing:
         look = self.now[name]
         if not look.stable or (look.done and all(self._is_used_for(round_id, by) for round_id, by in look.yields_to.items())):
             return []
-        if self._time_is_up():
+        if self._is_time_up():
             self.left.append(name)
             return []
         try:
             surveys = read_surveys(self.folder / name)
         except Exception as error:
             self.begun += 1
-            self._note(name, replace(look, done=isinstance(error, SurveyError), trouble=self._said(name, error)))
+            self._record_look(name, replace(look, done=isinstance(error, SurveyError), trouble=self._format_error(name, error)))
             return []
         return self._land_rounds(name, surveys)
 
@@ -158,11 +160,11 @@ class Landing:
         for survey in surveys:
             if survey.round in settled:
                 continue
-            if by := self._used_instead(survey.round, name):
+            if by := self._find_competing_file(survey.round, name):
                 yields_to[survey.round] = by
                 troubles.append(f"round {survey.round} is read from {by}, not from here: remove one of the two")
                 continue
-            if self._time_is_up():
+            if self._is_time_up():
                 self.left.append(f"{survey.round} from {name}")
                 done = False
                 continue
@@ -171,45 +173,45 @@ class Landing:
                 requests += self._register(survey, name, look.hash)
                 settled[survey.round] = ""
             except SurveyError as error:
-                settled[survey.round] = self._said(name, error)
+                settled[survey.round] = self._format_error(name, error)
             except Exception as error:
                 # A fault of the survey stays until its bytes change; anything else (a disk, the warehouse) may have passed by the next look.
                 done = False
-                troubles.append(self._said(name, error))
+                troubles.append(self._format_error(name, error))
         rounds = tuple(survey.round for survey in surveys)
         trouble = "\n".join([*filter(None, settled.values()), *troubles])
-        self._note(name, replace(look, done=done, rounds=rounds, yields_to=yields_to, settled=settled, trouble=trouble))
+        self._record_look(name, replace(look, done=done, rounds=rounds, yields_to=yields_to, settled=settled, trouble=trouble))
         return requests
 
-    def _time_is_up(self) -> bool:
+    def _is_time_up(self) -> bool:
         """Never before something was begun: however slow the disk is, each tick gets further."""
         return self.begun > 0 and self.clock() >= self.deadline
 
-    def _said(self, name: str, error: Exception) -> str:
+    def _format_error(self, name: str, error: Exception) -> str:
         return str(error) if isinstance(error, DtefError) else f"{self.folder / name}: {type(error).__name__}: {error}"
 
     def _register(self, survey: Survey, name: str, hashed: str) -> list[dg.RunRequest]:
         """The run of a round, under a key of its own for each landing: asked for twice, it is started once."""
-        if self._by_hand(survey.round, hashed):
+        if self._is_ingested_by_hand(survey.round, hashed):
             return []
         source = self.sources.get(survey.round)
         kept = {"min_n": source.min_n, "allowed": source.allowed} if source else {"min_n": MIN_N}
         path = self.folder / name
         made = register_round(self.context.instance, self.sources, survey, path, hashed=hashed, **kept)
         summary = "new" if made.changes is None else str(made.changes)
-        self.context.log.info(f"{survey.round} from {name}, {counted(len(made.keys), 'segment')}: {summary}")
+        self.context.log.info(f"{survey.round} from {name}, {format_count(len(made.keys), 'segment')}: {summary}")
         if made.retired:
             self.context.log.warning(f"{survey.round}: retired, no longer in the survey: {', '.join(made.retired)}")
-        tags = {LANDING_TAG: f"{survey.round}:{made.source.landing}", CHANGED_TAG: _short(made.changes)}
+        tags = {LANDING_TAG: f"{survey.round}:{made.source.landing}", CHANGED_TAG: _format_changes(made.changes)}
         # What was left out of the files may be another than before, and the first stage alone notes it.
         only = [_FIRST_STAGE] if made.changes == Changes() and self._has_results(survey.round, made.keys) else None
         return [
             dg.RunRequest(
                 run_key=f"{survey.round}:{made.source.landing}:{hashed}:{part[0]}",
-                tags={**range_tags(part), **tags},
+                tags={**build_range_tags(part), **tags},
                 asset_selection=only,
             )
-            for part in ranges(known_keys(self.context.instance), made.keys)
+            for part in split_ranges(list_known_keys(self.context.instance), made.keys)
         ]
 
     def _has_results(self, round_id: str, keys: Sequence[str]) -> bool:
@@ -217,7 +219,7 @@ class Landing:
         segments = self.sources.warehouse.values("segment_results", "segment", round=round_id)
         return {partition_key(round_id, segment) for segment in segments}.issuperset(keys)
 
-    def _used_instead(self, round_id: str, name: str) -> str | None:
+    def _find_competing_file(self, round_id: str, name: str) -> str | None:
         """The other thing in the folder that the round is read from already."""
         source = self.sources.before(round_id)
         other = Path(source.path) if source else None
@@ -230,7 +232,7 @@ class Landing:
         look = self.now.get(name)
         return look is not None and (not look.rounds or round_id in look.rounds)
 
-    def _note(self, name: str, look: Look) -> None:
+    def _record_look(self, name: str, look: Look) -> None:
         """Keep what was found; trouble is an error in the tick's log when it is new."""
         before = self.before.get(name)
         if look.trouble and (before is None or before.trouble != look.trouble):
@@ -244,13 +246,13 @@ def _read_cursor(cursor: str | None) -> dict[str, Look]:
     return {name: Look(**{**look, "rounds": tuple(look["rounds"])}) for name, look in seen.items() if isinstance(look, dict)}
 
 
-def _troubles(looks: Mapping[str, Look]) -> dict[str, str]:
+def _list_troubles(looks: Mapping[str, Look]) -> dict[str, str]:
     return {name: look.trouble for name, look in looks.items() if look.trouble}
 
 
 def _can_be_read(looks: Mapping[str, Look]) -> dict[str, Any]:
     """Result of the check: what in the folder cannot be used, and why."""
-    troubles = _troubles(looks)
+    troubles = _list_troubles(looks)
     faults = f"{len(troubles)} of {len(looks)} cannot be read, or not wholly: {', '.join(troubles)}" if troubles else ""
     return {
         "passed": not troubles,
@@ -266,7 +268,7 @@ def landings_can_be_read(context: dg.AssetCheckExecutionContext) -> dg.AssetChec
     return dg.AssetCheckResult(**_can_be_read(_read_cursor(sensor_cursor(context.instance, new_round.name))))
 
 
-def _first_clauses(trouble: str) -> str:
+def _extract_first_clauses(trouble: str) -> str:
     """Of each line what is wrong, and what was found instead where that is a few words: `...; got 'an empty directory'`."""
     found = []
     for line in trouble.splitlines():
@@ -276,7 +278,7 @@ def _first_clauses(trouble: str) -> str:
     return "; ".join(found)
 
 
-def _short(changes: Changes | None) -> str:
+def _format_changes(changes: Changes | None) -> str:
     """For a run's tag: `3 distributions changed, 1 segment added`."""
     return "new" if changes is None else changes.summary() or "nothing"
 
@@ -293,7 +295,7 @@ def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorRes
 
     What cannot be read is reported here, once, and does not hold up the others. Off until switched on.
     """
-    folder = Settings.from_environment().surveys
+    folder = Settings.read_environment().surveys
     if not folder.is_dir():
         return dg.SkipReason(f"the landing folder {folder} does not exist (DTEF_SURVEYS)")
     landing = Landing(context, sources_of(store), folder)

@@ -2,12 +2,12 @@
 
 import pyarrow as pa
 
-from dtef_pipeline.survey.moved_questions import rounds_moved, with_texts
+from dtef_pipeline.survey.moved_questions import add_moved_texts, list_moved_rounds
 from resources.warehouse import Warehouse
 
 
-def named(warehouse: Warehouse, checks: pa.Table) -> pa.Table:
+def add_question_texts(warehouse: Warehouse, checks: pa.Table) -> pa.Table:
     """The rows with the words of the questions that moved, read only where one did."""
-    if not (rounds := rounds_moved(checks)):
+    if not (rounds := list_moved_rounds(checks)):
         return checks
-    return warehouse.query(lambda connection: with_texts(checks, connection), only=["survey_responses"], first=rounds)
+    return warehouse.query(lambda connection: add_moved_texts(checks, connection), only=["survey_responses"], first=rounds)

@@ -2,24 +2,24 @@
 
 import dagster as dg
 
-from assets.engine.family_nights import NightPlan, define_night
-from assets.stage.asked import models_of
+from assets.engine.family_nights import NightPlan, build_night_schedule
+from assets.stage.asked import load_store_models
 from assets.stage.resources import Store
-from assets.survey.panel_file import known_panel, with_blueprints
-from assets.survey.rounds import known_keys
+from assets.survey.panel_file import load_known_panel, with_blueprints
+from assets.survey.rounds import list_known_keys
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.survey.settings import SurveySettings, partitions_of_panel, survey_run_config, with_named_models
+from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_config, resolve_panel_models, select_panel_partitions
 
 
 def plan_surveys(context: dg.ScheduleEvaluationContext, store: Store, panel: SurveySettings) -> NightPlan:
     """From the predictions on. Partitions without prompts are left out and named."""
-    asked, known = with_named_models(panel, models_of(store)), known_keys(context.instance)
-    wanted = partitions_of_panel(panel, known) if known else []
-    config = {stage: given for stage, given in survey_run_config(asked).items() if stage != "blueprints"}
+    asked, known = resolve_panel_models(panel, load_store_models(store)), list_known_keys(context.instance)
+    wanted = select_panel_partitions(panel, known) if known else []
+    config = {stage: given for stage, given in build_survey_run_config(asked).items() if stage != "blueprints"}
     return NightPlan(known, wanted, with_blueprints(store.warehouse, wanted), {**config, "drift_checks": {}})
 
 
-nightly_drift_schedule = define_night(
+nightly_drift_schedule = build_night_schedule(
     FAMILY_BY_NAME["survey"],
     plan_surveys,
     name="nightly_drift",
@@ -29,6 +29,6 @@ nightly_drift_schedule = define_night(
     what="surveys",
     nothing="no round has been ingested yet, or no partition of the panel has been run: `dtef run --round ROUND` makes the prompts that a night "
     "asks",
-    read_panel=known_panel,
+    read_panel=load_known_panel,
 )
 SURVEY_SCHEDULES = [nightly_drift_schedule]

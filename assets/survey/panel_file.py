@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from assets.stage.panel_drift import (
-    asked_by_sections,
-    drift_section,
-    judges_anywhere,
-    judges_of_sections,
-    panel_section,
-    scored_anywhere,
+    list_known_judges,
+    list_panel_judges,
+    list_panel_models,
+    list_scored_models,
+    load_drift_section,
+    load_panel_section,
 )
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.identity import partition_key, split_partition_key
@@ -22,30 +22,30 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 
-def known_panel(settings: Settings) -> SurveySettings:
+def load_known_panel(settings: Settings) -> SurveySettings:
     """The panel's defaults without a file. Raises ConfigError when DTEF_PANEL names no file, or its keys or the section `drift` have a fault."""
-    panel = panel_section(settings, load_panel)
-    drift_section(settings)
+    panel = load_panel_section(settings, load_panel)
+    load_drift_section(settings)
     return panel or SurveySettings()
 
 
-def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | None) -> SurveySettings:
-    """As `known_panel`, with a look for all that the panel names: models, the rounds and segments of the warehouse, if it has any.
+def load_checked_panel(settings: Settings, models: Models, warehouse: Warehouse | None) -> SurveySettings:
+    """As `load_known_panel`, with a look for all that the panel names: models, the rounds and segments of the warehouse, if it has any.
 
     Raises ConfigError for what is not there too, with the file and the line. `warehouse`: None: rounds and segments are not looked for.
     """
-    panel, path = known_panel(settings), settings.panel
+    panel, path = load_known_panel(settings), settings.panel
     if path is None:
         return panel
     if warehouse is None:
-        judges = partial(judges_of_sections, path, models)
-        return check_named(path, models, [], lambda: asked_by_sections(path, models), judges)
+        judges = partial(list_panel_judges, path, models)
+        return check_named(path, models, [], lambda: list_panel_models(path, models), judges)
     known = [
         partition_key(round_id, segment)
         for round_id in warehouse.values("survey_responses", "round")
         for segment in warehouse.values("survey_responses", "segment", round=round_id)
     ]
-    return check_named(path, models, known, *_known_besides(path, models, warehouse))
+    return check_named(path, models, known, *_find_other_models(path, models, warehouse))
 
 
 def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
@@ -55,8 +55,8 @@ def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
     return [key for key in keys if split_partition_key(key) in made]
 
 
-def _known_besides(path: Path, models: Models, warehouse: Warehouse) -> tuple[Scored, Scored]:
+def _find_other_models(path: Path, models: Models, warehouse: Warehouse) -> tuple[Scored, Scored]:
     """Finds the models with scores and those that the panel asks for other families, and the judges: the section `drift` is of them too."""
-    return lambda: [*scored_anywhere(warehouse), *asked_by_sections(path, models)], partial(
-        judges_anywhere, path, models, warehouse
+    return lambda: [*list_scored_models(warehouse), *list_panel_models(path, models)], partial(
+        list_known_judges, path, models, warehouse
     )

@@ -15,31 +15,37 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.models import COMPUTED, Models, ModelSpec
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.asking.request_list import RequestList
-from dtef_pipeline.asking.same_texts import SEEN, SharedResponse, distinct_requests, same_texts, sources
-from dtef_pipeline.asking.variants import spec_of
+from dtef_pipeline.asking.same_texts import SEEN, SharedResponse, count_distinct_requests, same_texts, sources
+from dtef_pipeline.asking.variants import parse_variant
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.family.stage import Foreseen
 from dtef_pipeline.identity import digest, request_keys, split_partition_key
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, Previous, previous_answers
+from dtef_pipeline.survey.baselines.baselines import NEIGHBOUR_BASELINES, PREVIOUS_COLUMNS, Previous, load_previous_answers
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, PREVIOUS_ROUND, UNIFORM
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.survey.changes import SAME_SURVEY
 from dtef_pipeline.survey.estimate import usual_reply_tokens
-from dtef_pipeline.survey.identity import SPACE, round_order
+from dtef_pipeline.survey.identity import SPACE, make_round_order
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.predictions import CALLS, as_listed, baseline_rows, has_duplicates, select_prompts
+from dtef_pipeline.survey.predictions import (
+    CALLS,
+    build_baseline_rows,
+    has_duplicates,
+    list_options_in_prompt_order,
+    select_prompts,
+)
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS
 from dtef_pipeline.survey.settings import SurveySettings
 from dtef_pipeline.survey.tables import PREDICTIONS
-from resources.responses.store import StoredModel
+from resources.responses.store import ModelInStore
 from resources.warehouse import Warehouse
 
 Stored = Callable[[Sequence[str]], pa.Table]
 """The stored responses to request keys."""
 Read = Callable[[str, str, Sequence[str] | None], pa.Table]
 """The rows of a table, given its name, the partition and the columns; None: all."""
-InStore = Callable[[str], Iterable[StoredModel]]
+InStore = Callable[[str], Iterable[ModelInStore]]
 """The models with stored responses in a snapshot."""
 
 _OVERVIEW = (*KEYS.cell, "prompt_id", "reading")
@@ -51,7 +57,7 @@ _SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
 
 
 @dataclass(frozen=True, slots=True)
-class AskedModels:
+class ModelSelection:
     """Whom a run asks."""
 
     models: tuple[ModelSpec, ...]
@@ -68,19 +74,19 @@ class AskedModels:
         """Those that are asked; the others are computed."""
         return tuple(model for model in self.every if not model.is_computed)
 
-    def asked_in(self, condition: str) -> tuple[ModelSpec, ...]:
+    def select_models(self, condition: str) -> tuple[ModelSpec, ...]:
         baselines = tuple(model for model in self.models if model.is_computed)
         return (*self.models_of[condition], *baselines) if condition in self.models_of else self.models
 
 
-def asked_models(settings: SurveySettings, models: Models) -> AskedModels:
+def resolve_asked_models(settings: SurveySettings, models: Models) -> ModelSelection:
     """The two reference baselines are among the models: they cost nothing and stand in every table. From the store, only what it had.
 
     Raises ConfigError for a model that is not known.
     """
     references = [] if settings.from_store and not settings.models else [UNIFORM, POPULATION_MARGINAL]
     models_of = {condition: models.resolve(chosen) for condition, chosen in settings.models_of.items()}
-    return AskedModels(models.resolve([*references, *settings.models]), models_of)
+    return ModelSelection(models.resolve([*references, *settings.models]), models_of)
 
 
 class Prompts(NamedTuple):
@@ -101,7 +107,7 @@ class Predictor:
         self,
         warehouse: Warehouse,
         settings: SurveySettings,
-        asked: AskedModels,
+        asked: ModelSelection,
         stored: Stored,
         in_store: InStore = lambda snapshot: (),
         keys: Sequence[str] = (),
@@ -124,9 +130,9 @@ class Predictor:
         self.sizes: dict[str, int] = {}
         """The same by partition."""
         if settings.limits or (asked.language and not is_dry):
-            self._look_over()
+            self._prepare_limits()
 
-    def _look_over(self) -> None:
+    def _prepare_limits(self) -> None:
         """Choose the prompts of limited models, and count requests. What cannot be read is left to those who ask.
 
         A limited model is asked the prompts of smallest hash, so always the same, so many in each condition, and there about
@@ -139,69 +145,72 @@ class Predictor:
                 prompts = self.prompts(key, _OVERVIEW)
                 tables[key] = prompts.chosen
                 if has_duplicates(prompts.survey):
-                    same |= same_texts(self._read("blueprints", key, SEEN), as_listed)
+                    same |= same_texts(self._read("blueprints", key, SEEN), list_options_in_prompt_order)
         if not tables:
             return
         chosen = pa.concat_tables(tables.values())
-        self._limited = limited_prompts(chosen, self.settings.limits)
+        self._limited = choose_limited_prompts(chosen, self.settings.limits)
         for model in self.asked.language:
-            if asked := self._requests(chosen, model, same):
+            if asked := self._count_model_requests(chosen, model, same):
                 self.expected[model.name] = self.expected.get(model.name, 0) + asked
         self.sizes = {key: self.size(prompts_of) for key, prompts_of in tables.items()}
 
     def size(self, prompts: pa.Table) -> int:
         """How many rows language models have of these prompts."""
-        return sum(len(self._wanted(prompts, model)) for model in self.asked.language) * self.settings.draws
+        return sum(len(self._select_prompts(prompts, model)) for model in self.asked.language) * self.settings.draws
 
-    def _requests(self, prompts: pa.Table, model: ModelSpec, same: Mapping[str, Sequence[str]]) -> int:
+    def _count_model_requests(self, prompts: pa.Table, model: ModelSpec, same: Mapping[str, Sequence[str]]) -> int:
         """How many requests the model has, of the whole run."""
-        wanted = set(self._wanted(prompts, model)["prompt_id"].to_pylist())
-        return distinct_requests(wanted, self.settings.draws, self._served(wanted, model, same))
+        wanted = set(self._select_prompts(prompts, model)["prompt_id"].to_pylist())
+        return count_distinct_requests(wanted, self.settings.draws, self._find_shared_responses(wanted, model, same))
 
-    def _served(
+    def _find_shared_responses(
         self, prompt_ids: Iterable[str], model: ModelSpec, same: Mapping[str, Sequence[str]]
     ) -> dict[str, SharedResponse]:
-        return sources(prompt_ids, same, model.variant, self.settings.draws, self.settings.snapshot, self._known)
+        return sources(prompt_ids, same, model.variant, self.settings.draws, self.settings.snapshot, self._find_known_keys)
 
-    def _known(self, keys: Sequence[str]) -> set[str]:
+    def _find_known_keys(self, keys: Sequence[str]) -> set[str]:
         return set(self._stored(keys)["request_key"].to_pylist())
 
     def asks(self, prompts: Prompts) -> tuple[pa.Table | None, RequestList]:
         """What language models are asked: the rows whose responses are asked for or replayed, if there are any, and the requests."""
         tables, requests = [], []
-        same = same_texts(prompts.blueprints, as_listed) if has_duplicates(prompts.survey) else {}
+        same = same_texts(prompts.blueprints, list_options_in_prompt_order) if has_duplicates(prompts.survey) else {}
         for model in self.asked.language:
-            if not len(wanted := self._wanted(prompts.chosen, model)):
+            if not len(wanted := self._select_prompts(prompts.chosen, model)):
                 continue
-            served = self._served(wanted["prompt_id"].to_pylist(), model, same) if same else {}
+            served = self._find_shared_responses(wanted["prompt_id"].to_pylist(), model, same) if same else {}
             rows, of_model = CALLS.asked(wanted, model, self.settings.draws, self.settings.snapshot, served)
             tables.append(rows)
             requests.append(of_model)
         return pa.concat_tables(tables) if tables else None, RequestList(requests)
 
-    def computed(self, key: str, prompts: Prompts) -> list[pa.Table]:
+    def compute_baselines(self, key: str, prompts: Prompts) -> list[pa.Table]:
         """The rows of baselines, which nobody is asked."""
         baselines = [model for model in self.asked.every if model.is_computed]
         draws = self.settings.draws
-        return [self._computed(key, self._wanted(prompts.chosen, one), prompts.survey, one, draws) for one in baselines]
+        return [
+            self._compute_baseline(key, self._select_prompts(prompts.chosen, one), prompts.survey, one, draws)
+            for one in baselines
+        ]
 
-    def _computed(self, key: str, wanted: pa.Table, survey: pa.Table, model: ModelSpec, draws: int) -> pa.Table:
+    def _compute_baseline(self, key: str, wanted: pa.Table, survey: pa.Table, model: ModelSpec, draws: int) -> pa.Table:
         """The rows of a baseline."""
         previous = self._previous.answers(*split_partition_key(key)) if model.model == PREVIOUS_ROUND else {}
-        answers = self._answers(key) if model.model in OF_NEIGHBOURS else None
-        return baseline_rows(wanted, survey, model, draws, self.settings.snapshot, previous, answers)
+        answers = self._answers(key) if model.model in NEIGHBOUR_BASELINES else None
+        return build_baseline_rows(wanted, survey, model, draws, self.settings.snapshot, previous, answers)
 
-    def _wanted(self, prompts: pa.Table, model: ModelSpec) -> pa.Table:
+    def _select_prompts(self, prompts: pa.Table, model: ModelSpec) -> pa.Table:
         """The prompts of the conditions in which the model is asked, as far as its limit goes."""
         made = pc.unique(prompts["condition"]).to_pylist()
-        asked = [condition for condition in made if model in self.asked.asked_in(condition)]
+        asked = [condition for condition in made if model in self.asked.select_models(condition)]
         if asked != made:
             prompts = prompts.filter(pc.is_in(prompts["condition"], pa.array(asked, pa.string())))
         if model.name in self._limited:
             prompts = prompts.filter(pc.is_in(prompts["prompt_id"], self._limited[model.name]))
         return prompts
 
-    def merged(self, key: str, new: pa.Table, blueprints: pa.Table) -> tuple[pa.Table, int]:
+    def merge_rows(self, key: str, new: pa.Table, blueprints: pa.Table) -> tuple[pa.Table, int]:
         """The partition's predictions in this snapshot: new rows, and those of earlier runs that still stand; and how many rows do not, because
         their prompt has changed since. Their responses stay in the response store.
         """
@@ -210,10 +219,10 @@ class Predictor:
         if existing is None or self.settings.from_store:
             known = self.warehouse.rows("scores", columns=["prompt_id"], **at) if existing is None else existing
             restored = self._restore(key, blueprints, known["prompt_id"].to_pylist())
-            existing = restored if existing is None else CALLS.merged(existing, restored, blueprints)
+            existing = restored if existing is None else CALLS.merge_rows(existing, restored, blueprints)
         stands = pc.is_in(existing["prompt_id"], blueprints["prompt_id"].combine_chunks())
         superseded = pc.sum(pc.cast(pc.invert(stands), pa.int64())).as_py() or 0
-        return CALLS.merged(existing, new, blueprints), superseded
+        return CALLS.merge_rows(existing, new, blueprints), superseded
 
     def _restore(self, key: str, prompts: pa.Table, known_prompts: Sequence[str]) -> pa.Table:
         """The rows that follow from the response store: of all models with stored responses, and of the baselines of the round's scores.
@@ -222,33 +231,33 @@ class Predictor:
         all prompts where there are neither.
         """
         survey, snapshot = self._read("survey_responses", key), self.settings.snapshot
-        same = same_texts(prompts, as_listed) if has_duplicates(survey) else {}
+        same = same_texts(prompts, list_options_in_prompt_order) if has_duplicates(survey) else {}
         found = [PREDICTIONS.empty_table()]
         for stored in self._in_store(snapshot):
-            if (model := spec_of(stored.name, stored.variant)) is None:
+            if (model := parse_variant(stored.name, stored.variant)) is None:
                 self.warehouse.warn(f"{key}: not restored, since it is not spelled as a model: {stored.variant}")
                 continue
-            asked = self._smallest_sample(prompts, survey, model) if same else prompts
-            served = sources(asked["prompt_id"].to_pylist(), same, model.variant, stored.draws, snapshot, self._known)
+            asked = self._choose_smallest_sample(prompts, survey, model) if same else prompts
+            served = sources(asked["prompt_id"].to_pylist(), same, model.variant, stored.draws, snapshot, self._find_known_keys)
             rows, requests = CALLS.asked(asked, model, stored.draws, snapshot, served)
-            rows = CALLS.settled(rows, self._stored(requests.keys), {})
+            rows = CALLS.settle_rows(rows, self._stored(requests.keys), {})
             found.append(rows.filter(pc.not_equal(rows["call_status"], "error")))
         if known := {*known_prompts, *pa.concat_tables(found)["prompt_id"].to_pylist()}:
             prompts = prompts.filter(pc.is_in(prompts["prompt_id"], pa.array(known, pa.string())))
-        baselines = self._baselines_of_scores(split_partition_key(key)[0])
-        return pa.concat_tables([*found, *(self._computed(key, prompts, survey, *one) for one in baselines)])
+        baselines = self._find_scored_baselines(split_partition_key(key)[0])
+        return pa.concat_tables([*found, *(self._compute_baseline(key, prompts, survey, *one) for one in baselines)])
 
-    def _smallest_sample(self, prompts: pa.Table, survey: pa.Table, model: ModelSpec) -> pa.Table:
+    def _choose_smallest_sample(self, prompts: pa.Table, survey: pa.Table, model: ModelSpec) -> pa.Table:
         """The prompts of the smallest sample with all that have a response of their own: that of a duplicate also serves unasked ones."""
         keys = request_keys(prompts["prompt_id"].to_pylist(), model.variant, 0, self.settings.snapshot)
-        own = pc.is_in(pa.array(keys, pa.string()), pa.array(self._known(keys), pa.string()))
+        own = pc.is_in(pa.array(keys, pa.string()), pa.array(self._find_known_keys(keys), pa.string()))
         asked, within = prompts.filter(own)[KEYS.item].combine_chunks(), pc.scalar(True)
         for order in DRAW_ORDERS:
             last = pc.max(survey.filter(pc.is_in(survey[KEYS.item], asked))[order])
             within = within & pc.less_equal(pc.field(order), last)
         return prompts.filter(pc.is_in(prompts[KEYS.item], survey.filter(within)[KEYS.item].combine_chunks()))
 
-    def _baselines_of_scores(self, round_id: str) -> list[tuple[ModelSpec, int]]:
+    def _find_scored_baselines(self, round_id: str) -> list[tuple[ModelSpec, int]]:
         """The baselines with scores in the round and snapshot, else the two references, and the draws of each: no response store has them."""
         rows = self.warehouse.rows("scores", columns=[*MODEL, "snapshot", "draw"], round=round_id)
         of_snapshot = pc.equal(rows["snapshot"], self.settings.snapshot)
@@ -257,7 +266,7 @@ class Predictor:
         of_scores = [*zip(*last.to_pydict().values(), strict=True)] or [
             (name, name, 0) for name in (UNIFORM, POPULATION_MARGINAL)
         ]
-        found = [(spec_of(name, variant), draw + 1) for name, variant, draw in of_scores]
+        found = [(parse_variant(name, variant), draw + 1) for name, variant, draw in of_scores]
         return [(spec, draws) for spec, draws in found if spec is not None]
 
     def prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
@@ -288,11 +297,11 @@ class Predictor:
             tables = []
             for segment in self.warehouse.values("survey_responses", "segment", round=round_id):
                 tables.append(self.warehouse.rows("survey_responses", columns=COLUMNS, round=round_id, segment=segment))
-            self._rounds[round_id] = RoundAnswers.of(pa.concat_tables(tables))
+            self._rounds[round_id] = RoundAnswers.build_arrays(pa.concat_tables(tables))
         return self._rounds[round_id]
 
 
-def limited_prompts(prompts: pa.Table, limits: Mapping[str, int]) -> dict[str, pa.Array]:
+def choose_limited_prompts(prompts: pa.Table, limits: Mapping[str, int]) -> dict[str, pa.Array]:
     """The prompt ids that limited models are asked, by model name."""
     if not limits:
         return {}
@@ -342,13 +351,13 @@ class SegmentPredictions:
 
     def rows(self, stored: pa.Table, failures: Mapping[str, Failure]) -> Mapping[str, pa.Table]:
         asked, _ = self._asks
-        tables = self.predictor.computed(self.key, self.prompts)
+        tables = self.predictor.compute_baselines(self.key, self.prompts)
         if asked is not None:
-            tables.append(CALLS.settled(asked, stored, failures))
+            tables.append(CALLS.settle_rows(asked, stored, failures))
         return {"predictions": pa.concat_tables(tables).combine_chunks() if tables else PREDICTIONS.empty_table()}
 
-    def written(self, new: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
-        rows, self.superseded = self.predictor.merged(self.key, new["predictions"], self.prompts.blueprints)
+    def merge_with_stored(self, new: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
+        rows, self.superseded = self.predictor.merge_rows(self.key, new["predictions"], self.prompts.blueprints)
         self._asks = None, RequestList()
         del self.prompts
         return {"predictions": rows}
@@ -364,21 +373,21 @@ class PreviousRound:
 
     def answers(self, round_id: str, segment: str) -> Previous:
         """The segment's latest answer to each question in earlier rounds of the round's series."""
-        series = round_order(round_id)[0]
-        earlier = self._earlier(round_id)
+        series = make_round_order(round_id)[0]
+        earlier = self._list_earlier_rounds(round_id)
         read, answers = self._read.get((series, segment), ([], {}))
         if earlier[: len(read)] != read:  # the run went back to an earlier round
             read, answers = [], {}
         for other in earlier[len(read) :]:
             rows = self._warehouse.rows("survey_responses", columns=PREVIOUS_COLUMNS, round=other, segment=segment)
-            answers = {**answers, **previous_answers(rows, round_id)}
+            answers = {**answers, **load_previous_answers(rows, round_id)}
         self._read[series, segment] = (earlier, answers)
         return answers
 
-    def _earlier(self, round_id: str) -> list[str]:
+    def _list_earlier_rounds(self, round_id: str) -> list[str]:
         """The earlier rounds of the series, without copies of the round under another id, which would repeat the truth itself."""
-        this = round_order(round_id)
-        earlier = [other for other in self._rounds if round_order(other)[0] == this[0] and round_order(other) < this]
+        this = make_round_order(round_id)
+        earlier = [other for other in self._rounds if make_round_order(other)[0] == this[0] and make_round_order(other) < this]
         return [other for other in earlier if {round_id, other} not in self._copies]
 
     @cached_property

@@ -5,8 +5,8 @@ import duckdb
 import pyarrow as pa
 
 from assets.stage.checks import asset_check, verdict
-from assets.stage.drift_checks import drift_result
-from assets.stage.panel_drift import drift_section
+from assets.stage.drift_checks import build_drift_result
+from assets.stage.panel_drift import load_drift_section
 from assets.stage.resources import Store
 from dtef_pipeline.survey.drift_subject import SUBJECT
 
@@ -54,4 +54,4 @@ def no_drift(store: Store) -> dg.AssetCheckResult:
         return checked, found
 
     checked, found = store.warehouse.query(look, only=["drift_checks"])
-    return drift_result(found, checked, drift_section(store.settings).severity, SUBJECT)
+    return build_drift_result(found, checked, load_drift_section(store.settings).severity, SUBJECT)

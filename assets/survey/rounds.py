@@ -10,25 +10,25 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.stage.partitions import OWNERS, ranges
-from assets.stage.versions import content_version, observation_tags, observed_versions
+from assets.stage.partitions import OWNERS, split_ranges
+from assets.stage.versions import build_observation_tags, content_version, read_observed_versions
 from dtef_pipeline.errors import SurveyError, WarehouseError
 from dtef_pipeline.identity import partition_key, split_partition_key
-from dtef_pipeline.survey.changes import COMPARED_COLUMNS, Changes, changes, losses
+from dtef_pipeline.survey.changes import COMPARED_COLUMNS, Changes, compare_readings, select_losses
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
-from dtef_pipeline.survey.observe import MIN_N, Observed, observe
+from dtef_pipeline.survey.observe import MIN_N, ObservedRound, observe
 from dtef_pipeline.survey.quarantine import REASONS
-from dtef_pipeline.survey.shares import without_multi_select
-from dtef_pipeline.survey.whole import ALLOWANCES, whole
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.survey.shares import remove_multi_select
+from dtef_pipeline.survey.whole import ALLOWANCES, require_whole_survey
+from dtef_pipeline.text.counted import format_count
 from resources.sources import Source, Sources
 
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name=SPACE.name)
 _NAME = SPACE.name
 
 
-def known_keys(instance: dg.DagsterInstance) -> list[str]:
+def list_known_keys(instance: dg.DagsterInstance) -> list[str]:
     return list(instance.get_dynamic_partitions(_NAME))
 
 
@@ -45,7 +45,7 @@ survey_files = dg.AssetSpec(
 )
 
 
-class Registered(NamedTuple):
+class RegistrationResult(NamedTuple):
     """What registering a round came to. `retired`: keys of earlier readings that it no longer has; their partitions and tables are gone."""
 
     keys: list[str]
@@ -55,7 +55,7 @@ class Registered(NamedTuple):
     """Against the rows that are in the warehouse; None when the round has none yet."""
 
 
-def observe_usable(survey: Survey, *, min_n: int) -> Observed:
+def observe_usable(survey: Survey, *, min_n: int) -> ObservedRound:
     """The survey's tables. Raises SurveyError, counting the reasons, when not one (segment, question) pair can be used."""
     observed = observe(survey, min_n=min_n)
     if not len(observed.responses):
@@ -71,12 +71,12 @@ def observe_usable(survey: Survey, *, min_n: int) -> Observed:
         raise SurveyError(
             f"no (segment, question) pair can be used: {'; '.join(why) or 'nothing was answered'}",
             where=str(survey.path),
-            allowed=f"at least one pair with {counted(min_n, 'respondent')} and percentages that sum to 100",
+            allowed=f"at least one pair with {format_count(min_n, 'respondent')} and percentages that sum to 100",
         )
     return observed
 
 
-def checked_round(
+def check_round(
     sources: Sources[Survey],
     survey: Survey,
     *,
@@ -84,9 +84,9 @@ def checked_round(
     allowed: Collection[str] = (),
     replace: bool = False,
     design_effect: float | None = None,
-) -> Observed:
+) -> ObservedRound:
     """The tables of a round that is whole and usable, and loses nothing. Raises SurveyError otherwise; see `register_round`."""
-    survey = whole(without_multi_select(survey), allowed)
+    survey = require_whole_survey(remove_multi_select(survey), allowed)
     observed = observe_usable(survey, min_n=min_n)
     if not replace:
         refuse_losses(sources, survey, observed, min_n, allowed, design_effect)
@@ -104,7 +104,7 @@ def register_round(
     allowed: Collection[str] = (),
     replace: bool = False,
     design_effect: float | None = None,
-) -> Registered:
+) -> RegistrationResult:
     """Make a round known: its source, its partitions, and which of them hold something new.
 
     Segments that the round no longer has are retired; their raw responses stay in the response store. `hashed`: as of
@@ -113,13 +113,13 @@ def register_round(
     Raises SurveyError, with nothing changed, where something is missing or lost and not allowed to be.
     Done again for the same survey, it changes nothing and mends what a killed process left half done.
     """
-    rows = checked_round(sources, survey, min_n=min_n, allowed=allowed, replace=replace, design_effect=design_effect).responses
+    rows = check_round(sources, survey, min_n=min_n, allowed=allowed, replace=replace, design_effect=design_effect).responses
     keys = sorted(partition_key(survey.round, segment) for segment in rows["segment"].unique().to_pylist())
-    found = _changes(sources, survey.round, rows)
+    found = _compare_earlier(sources, survey.round, rows)
     source = sources.register(
         survey.round, path, adapter=survey.adapter, min_n=min_n, hashed=hashed, allowed=allowed, design_effect=design_effect
     )
-    known, kept = known_keys(instance), set(keys)
+    known, kept = list_known_keys(instance), set(keys)
     retired = [key for key in known if split_partition_key(key)[0] == survey.round and key not in kept]
     gone = set(retired)
     for key in retired:
@@ -127,13 +127,13 @@ def register_round(
         sources.warehouse.drop(SPACE, key)
     _add_as_neighbours(instance, keys, [key for key in known if key not in gone])
     _observe_files(instance, source, rows, found)
-    return Registered(keys, retired, source, found)
+    return RegistrationResult(keys, retired, source, found)
 
 
 def refuse_losses(
     sources: Sources[Survey],
     survey: Survey,
-    observed: Observed,
+    observed: ObservedRound,
     min_n: int,
     allowed: Collection[str] = (),
     design_effect: float | None = None,
@@ -146,8 +146,8 @@ def refuse_losses(
     before = sources.before(survey.round)
     if before is not None and before.min_n != min_n:
         observed = observe(survey, min_n=before.min_n)
-    found = _changes(sources, survey.round, observed.responses)
-    lost = losses(found, observed.quarantine) if found is not None else Changes()
+    found = _compare_earlier(sources, survey.round, observed.responses)
+    lost = select_losses(found, observed.quarantine) if found is not None else Changes()
     if lost == Changes():
         return
     rows = observed.quarantine.to_pylist()
@@ -160,11 +160,13 @@ def refuse_losses(
     attributes = sorted({segment.partition(":")[0] for segment in lost.segments_dropped} - left)
     whole_attributes = f"; nothing is left of: {', '.join(attributes)}" if attributes else ""
     problem = f"round {survey.round} would lose what an earlier reading of it had: {lost}{whole_attributes}{why}{first}"
-    what_to_do = f"mend the file, or take the round as it is now with `{_replacing(survey, min_n, allowed, design_effect)}`"
+    what_to_do = (
+        f"mend the file, or take the round as it is now with `{_format_replace_command(survey, min_n, allowed, design_effect)}`"
+    )
     raise SurveyError(f"{problem}; nothing was changed: {what_to_do}", where=survey.path)
 
 
-def _replacing(survey: Survey, min_n: int, allowed: Collection[str], design_effect: float | None) -> str:
+def _format_replace_command(survey: Survey, min_n: int, allowed: Collection[str], design_effect: float | None) -> str:
     """The command that reads a round with the same options, and lets it lose what it had."""
     options = [
         *(option for code, option in ALLOWANCES.items() if code in allowed),
@@ -175,13 +177,13 @@ def _replacing(survey: Survey, min_n: int, allowed: Collection[str], design_effe
     return f"dtef add {shlex.quote(survey.path)} --round {survey.round} {' '.join(options)}"
 
 
-def _changes(sources: Sources[Survey], round_id: str, rows: pa.Table) -> Changes | None:
+def _compare_earlier(sources: Sources[Survey], round_id: str, rows: pa.Table) -> Changes | None:
     """What differs from the earlier reading; None where there is none that can be read: the round is about to be made anew."""
     try:
         before = sources.warehouse.read_or_empty("survey_responses", columns=COMPARED_COLUMNS, round=round_id)
     except WarehouseError:
         return None
-    return changes(before, rows) if len(before) else None
+    return compare_readings(before, rows) if len(before) else None
 
 
 def _add_as_neighbours(instance: dg.DagsterInstance, keys: list[str], known: list[str]) -> None:
@@ -193,7 +195,7 @@ def _add_as_neighbours(instance: dg.DagsterInstance, keys: list[str], known: lis
     new = [key for key in keys if key not in there]
     if not new:
         return
-    if len(new) < len(keys) and len(list(ranges([*known, *new], keys))) > 1:
+    if len(new) < len(keys) and len(list(split_ranges([*known, *new], keys))) > 1:
         for key in set(keys).intersection(known):
             instance.delete_dynamic_partition(_NAME, key)
         new = keys
@@ -203,7 +205,7 @@ def _add_as_neighbours(instance: dg.DagsterInstance, keys: list[str], known: lis
 def _observe_files(instance: dg.DagsterInstance, source: Source, rows: pa.Table, found: Changes | None) -> None:
     """Tell Dagster the data version of each segment that holds something new; the others stay as they are."""
     segments = rows["segment"].unique().to_pylist()
-    seen = observed_versions(instance, survey_files.key, [partition_key(source.round, segment) for segment in segments])
+    seen = read_observed_versions(instance, survey_files.key, [partition_key(source.round, segment) for segment in segments])
     for segment in segments:
         key, version = partition_key(source.round, segment), content_version(rows.filter(pc.field("segment") == segment))
         if seen.get(key) != version:
@@ -214,5 +216,5 @@ def _observe_files(instance: dg.DagsterInstance, source: Source, rows: pa.Table,
                 "landing": str(source.landing),
             }
             instance.report_runless_asset_event(
-                dg.AssetObservation(survey_files.key, partition=key, metadata=metadata, tags=observation_tags(version))
+                dg.AssetObservation(survey_files.key, partition=key, metadata=metadata, tags=build_observation_tags(version))
             )

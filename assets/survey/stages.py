@@ -13,38 +13,48 @@ import pyarrow.compute as pc
 
 from assets.engine.stage_assets import stage_assets
 from assets.stage.checks import read_keys
-from assets.stage.drift_checks import counted_verdicts
-from assets.stage.panel_drift import drift_section
-from assets.survey.moved_questions import named
-from assets.survey.predictor import Predictor, SegmentPredictions, asked_models
+from assets.stage.drift_checks import count_verdicts
+from assets.stage.panel_drift import load_drift_section
+from assets.survey.moved_questions import add_question_texts
+from assets.survey.predictor import Predictor, SegmentPredictions, resolve_asked_models
 from assets.survey.round_sources import sources_of
 from assets.survey.rounds import refuse_losses, survey_files
 from dtef_pipeline.asking.calls import TAKEN_OVER
 from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.asking.snapshot_order import snapshot_order
-from dtef_pipeline.boards.costs import usage_by_model
-from dtef_pipeline.drift.checks import columns_needed, drift_checks
-from dtef_pipeline.drift.verdict_text import headline
+from dtef_pipeline.boards.costs import sum_usage_by_model
+from dtef_pipeline.drift.checks import drift_checks, list_needed_columns
+from dtef_pipeline.drift.verdict_text import build_headline
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.family.stage import CallPlan, Check, Inputs, Lengths, Replies, Stage, Tables, few_failures, unique
+from dtef_pipeline.family.stage import (
+    CallPlan,
+    Check,
+    Inputs,
+    Lengths,
+    Replies,
+    Stage,
+    Tables,
+    make_failure_check,
+    make_uniqueness_check,
+)
 from dtef_pipeline.survey.attributes import is_non_answer
 from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.blueprint.prompts import build_blueprints, left_out
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints, list_left_out
 from dtef_pipeline.survey.changes import COPY_COLUMNS, SAME_SURVEY, is_copy
-from dtef_pipeline.survey.design_effects import stated
+from dtef_pipeline.survey.design_effects import report_design_effect
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.survey.identity import SPACE, round_order
-from dtef_pipeline.survey.observe import Observed, observe
-from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
+from dtef_pipeline.survey.identity import SPACE, make_round_order
+from dtef_pipeline.survey.observe import ObservedRound, observe
+from dtef_pipeline.survey.scoring.references import CEILING_SEED, compute_reference_scores
 from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
-from dtef_pipeline.survey.shares import without_multi_select
+from dtef_pipeline.survey.shares import remove_multi_select
 from dtef_pipeline.survey.stages import RESULTS_STAGE, SCORES_STAGE
 from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 from dtef_pipeline.survey.tables import BLUEPRINTS, SURVEY_FINDINGS
-from dtef_pipeline.survey.whole import whole
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.survey.whole import require_whole_survey
+from dtef_pipeline.text.counted import format_count
 from resources.sources import content_hash
 from resources.warehouse import Warehouse
 
@@ -58,13 +68,13 @@ class _Round(NamedTuple):
 
 def read_segment(inputs: Inputs, _: SurveySettings) -> Tables:
     """What a segment answered, from the file of its round. Raises DtefError where nothing of it can be used."""
-    rows, references = (table.filter(pc.field("segment") == inputs.levels["segment"]) for table in _round_of(inputs))
+    rows, references = (table.filter(pc.field("segment") == inputs.levels["segment"]) for table in _read_round(inputs))
     if not len(rows):
         raise DtefError(f"{inputs.key}: the survey has no usable answers of this segment; see survey_quarantine for why")
     return {"survey_responses": rows, "reference_scores": references}
 
 
-def _round_of(inputs: Inputs) -> _Round:
+def _read_round(inputs: Inputs) -> _Round:
     """The round, read once: a survey that cannot be read fails each of its partitions, and is not read again for each."""
     read: dict[str, Callable[[], _Round]] = inputs.remember("rounds", dict)
     round_id = inputs.levels["round"]
@@ -90,25 +100,25 @@ def _read_once(read: Callable[[], _Round]) -> Callable[[], _Round]:
 def _observe_round(inputs: Inputs, round_id: str) -> _Round:
     sources = sources_of(inputs.outside)
     source, survey = sources.read(round_id)
-    survey = whole(without_multi_select(survey), source.allowed)
-    survey = replace(survey, findings=(*survey.findings, *stated(source.design_effect)))
+    survey = require_whole_survey(remove_multi_select(survey), source.allowed)
+    survey = replace(survey, findings=(*survey.findings, *report_design_effect(source.design_effect)))
     observed = observe(survey, min_n=source.min_n)
     if content_hash(Path(source.path)) != source.content_hash:
         # It changed after it was registered, so nobody has agreed to what it lacks now.
         refuse_losses(sources, survey, observed, source.min_n, source.allowed)
     if not inputs.is_dry:
         _write_findings(inputs.outside.warehouse, round_id, observed)
-    return _Round(observed.responses, reference_scores(observed.responses, design_effect=source.design_effect))
+    return _Round(observed.responses, compute_reference_scores(observed.responses, design_effect=source.design_effect))
 
 
-def _write_findings(warehouse: Warehouse, round_id: str, observed: Observed) -> None:
+def _write_findings(warehouse: Warehouse, round_id: str, observed: ObservedRound) -> None:
     """Write what was left out of the round, and what is conspicuous about it."""
     warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
-    findings = pa.concat_tables([observed.findings, _findings_beside_other_rounds(warehouse, round_id, observed.responses)])
+    findings = pa.concat_tables([observed.findings, _merge_findings(warehouse, round_id, observed.responses)])
     warehouse.write("survey_findings", findings, round=round_id)
 
 
-def _findings_beside_other_rounds(warehouse: Warehouse, round_id: str, responses: pa.Table) -> pa.Table:
+def _merge_findings(warehouse: Warehouse, round_id: str, responses: pa.Table) -> pa.Table:
     """Findings on the round beside those that are stored: which of them are the same survey, and which were predicted without it."""
     others = [other for other in warehouse.values("survey_responses", "round") if other != round_id]
     answers = partial(warehouse.rows, "survey_responses", columns=list(COPY_COLUMNS))
@@ -117,20 +127,20 @@ def _findings_beside_other_rounds(warehouse: Warehouse, round_id: str, responses
     if copies:
         message = f"The same survey is stored under several ids: {PREVIOUS_ROUND} does not repeat one of them for another."
         found.append({"code": SAME_SURVEY, "message": message, "items": [round_id, *copies]})
-    if later := _later_predicted_rounds(warehouse, round_id):
+    if later := _find_later_predicted_rounds(warehouse, round_id):
         again = f"`dtef run --round {' --round '.join(later)} --model baselines`"
         message = f"Predicted before {round_id} was stored, so that {PREVIOUS_ROUND} does not know it: {again} makes it again."
         found.append({"code": "predicted-without-round", "message": message, "items": later})
     return pa.Table.from_pylist([{"round": round_id, "level": "warning", **one} for one in found], schema=SURVEY_FINDINGS)
 
 
-def _later_predicted_rounds(warehouse: Warehouse, round_id: str) -> list[str]:
+def _find_later_predicted_rounds(warehouse: Warehouse, round_id: str) -> list[str]:
     """The later rounds of the series that have predictions, where the round itself is not stored yet."""
     if round_id in warehouse.values("survey_responses", "round"):
         return []
-    this = round_order(round_id)
+    this = make_round_order(round_id)
     predicted = warehouse.values("predictions", "round")
-    return [other for other in predicted if round_order(other)[0] == this[0] and round_order(other) > this]
+    return [other for other in predicted if make_round_order(other)[0] == this[0] and make_round_order(other) > this]
 
 
 def _answer_counts(tables: Tables) -> Mapping[str, Any]:
@@ -147,14 +157,14 @@ def _answer_counts(tables: Tables) -> Mapping[str, Any]:
     }
 
 
-def _no_distributions(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _find_missing_distributions(_: Inputs, rows: pa.Table) -> Iterator[str]:
     for row in rows.to_pylist():
         given = (shares for shares in (row["observed"], row["population"]) if shares is not None)
         if any(min(shares) < 0 or abs(sum(shares) - 1) > 1e-9 for shares in given):
             yield row["question_id"]
 
 
-def _small_samples(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
+def _find_small_samples(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
     minima: dict[str, int] = inputs.remember("minima", dict)
     round_id = inputs.levels["round"]
     if round_id not in minima:
@@ -165,7 +175,7 @@ def _small_samples(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
             yield f"{row['question_id']}: n={row['n']} < {minima[round_id]}"
 
 
-def _impossible_references(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
+def _find_impossible_references(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
     references = inputs.remember(
         "references", lambda: _rows_by_key(inputs, "reference_scores", ["question_id", "n", "ceiling"])
     )
@@ -201,16 +211,18 @@ RESPONSES_STAGE = Stage(
             "Observed and population distributions are fractions that sum to 1.",
             "survey_responses",
             ("question_id", "observed", "population"),
-            _no_distributions,
+            _find_missing_distributions,
             blocking=True,
         ),
-        unique("one_row_a_question", "Every question has one row per segment.", "survey_responses", ("question_id",)),
+        make_uniqueness_check(
+            "one_row_a_question", "Every question has one row per segment.", "survey_responses", ("question_id",)
+        ),
         Check(
             "n_reaches_minimum",
             "Every distribution rests on at least the minimum number of respondents the round was ingested with, where n is known.",
             "survey_responses",
             ("question_id", "n"),
-            _small_samples,
+            _find_small_samples,
             blocking=True,
         ),
         Check(
@@ -218,7 +230,7 @@ RESPONSES_STAGE = Stage(
             "Every pair has its reference scores, of the same number of respondents, and a ceiling within 0 and 1 where that is known.",
             "survey_responses",
             ("question_id", "n", "n_effective"),
-            _impossible_references,
+            _find_impossible_references,
             blocking=True,
         ),
     ),
@@ -233,34 +245,34 @@ _RECIPE = ("condition", "context_level", "recipe")
 
 def make_blueprints(inputs: Inputs, settings: SurveySettings) -> Tables:
     """The prompts of a segment, as the settings say and as earlier runs had them."""
-    options = blueprint_options(settings, _known_recipes(inputs.outside.warehouse, inputs.levels))
+    options = build_blueprint_options(settings, _read_known_recipes(inputs.outside.warehouse, inputs.levels))
     survey = inputs.read("survey_responses")
     rows = build_blueprints(survey, *options)
-    absent = [f"{condition}: {', '.join(questions)}" for condition, questions in left_out(survey, rows, options).items()]
+    absent = [f"{condition}: {', '.join(questions)}" for condition, questions in list_left_out(survey, rows, options).items()]
     for line in absent:
         inputs.warn(f"left out, too long for the token budget or without the answers that shift needs: {line}")
     inputs.describe(left_out="; ".join(absent) or "none")
     return {"blueprints": rows}
 
 
-def blueprint_options(settings: SurveySettings, earlier: pa.Table) -> list[BlueprintOptions]:
+def build_blueprint_options(settings: SurveySettings, earlier: pa.Table) -> list[BlueprintOptions]:
     """The options of this run, and those of the conditions and levels to keep, each as it was made. `earlier`: the columns _RECIPE."""
     levels = tuple(dict.fromkeys(settings.context_levels or ["0"]))
     if not settings.conditions and not len(earlier):
         raise ConfigError(
             f"no condition given, and no earlier one is known: allowed: one or more such as {BlueprintOptions().condition}"
         )
-    spelled = [BlueprintOptions.of_condition(text, levels, settings.system_prompts) for text in settings.conditions]
+    spelled = [BlueprintOptions.parse_condition(text, levels, settings.system_prompts) for text in settings.conditions]
     # One condition has several spellings: `shift` is `shift/attribute-label`.
     chosen = {options.condition: options for options in spelled}
     made = {(condition, level) for condition in chosen for level in levels}
     columns = [earlier[name].to_pylist() for name in _RECIPE] if settings.keep_earlier else [[], [], []]
     kept = {(condition, level): recipe for condition, level, recipe in zip(*columns, strict=True)}
-    others = [BlueprintOptions.of_recipe(recipe, [way[1]]) for way, recipe in sorted(kept.items()) if way not in made]
+    others = [BlueprintOptions.parse_recipe(recipe, [way[1]]) for way, recipe in sorted(kept.items()) if way not in made]
     return [*chosen.values(), *others]
 
 
-def _known_recipes(warehouse: Warehouse, at: Mapping[str, str]) -> pa.Table:
+def _read_known_recipes(warehouse: Warehouse, at: Mapping[str, str]) -> pa.Table:
     """The columns _RECIPE of the partition; where the file is damaged, those of its predictions and scores, else of the round."""
     earlier = warehouse.read_earlier("blueprints", columns=_RECIPE, **at)
     if earlier is not None:
@@ -271,7 +283,7 @@ def _known_recipes(warehouse: Warehouse, at: Mapping[str, str]) -> pa.Table:
     asked = [warehouse.rows(table, columns=_RECIPE[:2], **at) for table in ("predictions", "scores")]
     ways = {tuple(row.values()) for rows in asked for row in rows.to_pylist()} or set(recipes)
     for condition, level in ways - set(recipes):
-        recipes[condition, level] = BlueprintOptions.of_condition(condition, [level]).recipe
+        recipes[condition, level] = BlueprintOptions.parse_condition(condition, [level]).recipe
     rows = [dict(zip(_RECIPE, (*way, recipes[way]), strict=True)) for way in sorted(ways)]
     return pa.Table.from_pylist(rows, pa.schema([BLUEPRINTS.field(name) for name in _RECIPE]))
 
@@ -285,7 +297,7 @@ def _first_prompt(tables: Tables) -> Mapping[str, Any]:
     }
 
 
-def _given_away(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _find_circular_questions(_: Inputs, rows: pa.Table) -> Iterator[str]:
     circular = set(rows.filter(rows["circular"])["question_id"].to_pylist())
     asked: dict[str, set[str]] = {}
     for question, prompt in zip(rows["question_id"].to_pylist(), rows["prompt_id"].to_pylist(), strict=True):
@@ -310,7 +322,7 @@ BLUEPRINTS_STAGE = Stage(
     follows=True,
     alone=True,
     checks=(
-        unique(
+        make_uniqueness_check(
             "prompts_unique",
             "A (question, context level, condition) has one prompt.",
             "blueprints",
@@ -321,7 +333,7 @@ BLUEPRINTS_STAGE = Stage(
             "No prompt shows a question that it asks, or a circular one, as context.",
             "blueprints",
             ("question_id", "prompt_id", "context_question_ids", "circular"),
-            _given_away,
+            _find_circular_questions,
             blocking=True,
         ),
     ),
@@ -333,14 +345,14 @@ BLUEPRINTS_STAGE = Stage(
 
 def plan_predictions(inputs: Inputs, settings: SurveySettings) -> CallPlan:
     """What models are asked of a segment. Raises ConfigError for a model that is not known."""
-    predictor = _predictor(inputs, settings)
+    predictor = _build_predictor(inputs, settings)
     segment = SegmentPredictions(predictor, inputs.key)
 
     def write(new: Tables) -> Tables:
-        tables = segment.written(new)
+        tables = segment.merge_with_stored(new)
         inputs.describe(superseded=segment.superseded)
         if segment.superseded:
-            inputs.warn(f"{counted(segment.superseded, 'earlier prediction')} answered prompts that have changed since")
+            inputs.warn(f"{format_count(segment.superseded, 'earlier prediction')} answered prompts that have changed since")
         return tables
 
     asked = [model for model in predictor.asked.language if model.name in predictor.expected]
@@ -348,7 +360,7 @@ def plan_predictions(inputs: Inputs, settings: SurveySettings) -> CallPlan:
     return CallPlan(asked, {}, size, segment.requests, segment.keys, segment.rows, write, segment.foresee)
 
 
-def _predictor(inputs: Inputs, settings: SurveySettings) -> Predictor:
+def _build_predictor(inputs: Inputs, settings: SurveySettings) -> Predictor:
     store = inputs.outside
 
     def read(table: str, key: str, columns: Sequence[str] | None) -> pa.Table:
@@ -356,7 +368,7 @@ def _predictor(inputs: Inputs, settings: SurveySettings) -> Predictor:
 
     def make() -> Predictor:
         stored, in_store = partial(store.responses.responses, columns=TAKEN_OVER), store.responses.models
-        asked, keys = asked_models(settings, inputs.models), inputs.all_keys
+        asked, keys = resolve_asked_models(settings, inputs.models), inputs.all_keys
         return Predictor(store.warehouse, settings, asked, stored, in_store, keys, read, is_dry=inputs.is_dry)
 
     predictor: Predictor = inputs.remember("predictor", make)
@@ -371,10 +383,10 @@ def _usage(tables: Tables) -> Mapping[str, Any]:
     if pc.all(pc.starts_with(rows["model_variant"], COMPUTED)).as_py():
         return unknown
     columns = ["model", "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd"]
-    return {**unknown, "usage": usage_by_model(rows, SURVEY_CALL_TABLES).select(columns)}
+    return {**unknown, "usage": sum_usage_by_model(rows, SURVEY_CALL_TABLES).select(columns)}
 
 
-def _without_blueprint(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
+def _find_missing_blueprints(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
     made = inputs.remember("prompts", lambda: _rows_by_key(inputs, "blueprints", ["prompt_id", "blueprint_hash"]))
     prompts = made.get(inputs.key, BLUEPRINTS.empty_table())
     current = rows.filter(pc.is_in(rows["blueprint_hash"], prompts["blueprint_hash"].combine_chunks()))
@@ -395,11 +407,11 @@ PREDICTIONS_STAGE = Stage(
     version="4",
     asks=True,
     nightly=True,
-    expected=lambda inputs, settings: _predictor(inputs, settings).expected,
+    expected=lambda inputs, settings: _build_predictor(inputs, settings).expected,
     replies=Replies((Lengths("predictions", "model_variant || ' ' || condition"),)),
-    is_idle=lambda settings, models: not asked_models(settings, models).language,
+    is_idle=lambda settings, models: not resolve_asked_models(settings, models).language,
     checks=(
-        unique(
+        make_uniqueness_check(
             "predictions_unique",
             "No response counts twice: a request has one row per question, context level and condition.",
             "predictions",
@@ -410,10 +422,10 @@ PREDICTIONS_STAGE = Stage(
             "Every prediction made for the current blueprints belongs to one of their prompts.",
             "predictions",
             ("prompt_id", "blueprint_hash", "model"),
-            _without_blueprint,
+            _find_missing_blueprints,
             blocking=True,
         ),
-        few_failures("calls_succeed", "predictions", "call_status", "calls"),
+        make_failure_check("calls_succeed", "predictions", "call_status", "calls"),
     ),
     preview=("question_id", "model", "context_level", "call_status", "response"),
     counted=("call_status", "model"),
@@ -425,10 +437,10 @@ def check_segment(inputs: Inputs, _: SurveySettings) -> Tables:
     """Whether models moved on a segment."""
     warehouse: Warehouse = inputs.outside.warehouse
     watch = inputs.remember("watch", lambda: _watch(inputs))
-    scores = inputs.read("scores", columns_needed(SUBJECT.keys))
+    scores = inputs.read("scores", list_needed_columns(SUBJECT.keys))
     rows = watch.check(scores, watched=watch.segments[inputs.levels[SPACE.first]])
-    rows = named(warehouse, rows)
-    inputs.describe(**counted_verdicts(rows))
+    rows = add_question_texts(warehouse, rows)
+    inputs.describe(**count_verdicts(rows))
     return {"drift_checks": rows}
 
 
@@ -443,16 +455,16 @@ class _Watch(NamedTuple):
 def _watch(inputs: Inputs) -> _Watch:
     warehouse: Warehouse = inputs.outside.warehouse
     rounds = sorted({SPACE.split(key)[0] for key in inputs.all_keys})
-    snapshots = _snapshots(warehouse)
+    snapshots = _read_snapshots(warehouse)
     segments = Counter(
         round_id for (round_id, segment), labels in snapshots.items() if len(labels) > 1 and not is_non_answer(segment)
     )
-    clusters = warehouse.query(SUBJECT.linked, only=["survey_responses"], first=rounds)
-    order, options = _order(warehouse, snapshots), drift_section(inputs.outside.settings)
+    clusters = warehouse.query(SUBJECT.query_clusters, only=["survey_responses"], first=rounds)
+    order, options = _order(warehouse, snapshots), load_drift_section(inputs.outside.settings)
     return _Watch(partial(drift_checks, subject=SUBJECT, options=options, order=order, clusters=clusters), segments)
 
 
-def _snapshots(warehouse: Warehouse) -> dict[tuple[str, str], set[str]]:
+def _read_snapshots(warehouse: Warehouse) -> dict[tuple[str, str], set[str]]:
     """The snapshots of each round and segment that has scores, as the folders tell."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for file in warehouse.files("scores"):
@@ -474,7 +486,7 @@ def _order(warehouse: Warehouse, snapshots: Mapping[tuple[str, str], set[str]]) 
 
 def _flags(tables: Tables) -> Mapping[str, Any]:
     rows = tables["drift_checks"]
-    return {"flagged": pc.sum(pc.cast(rows["flagged"], "int64")).as_py() or 0, "headline": headline(rows, SUBJECT)}
+    return {"flagged": pc.sum(pc.cast(rows["flagged"], "int64")).as_py() or 0, "headline": build_headline(rows, SUBJECT)}
 
 
 DRIFT_STAGE = Stage(

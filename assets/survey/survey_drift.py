@@ -1,10 +1,10 @@
 """Drift of models on all rounds and segments: `survey_drift`."""
 
-from assets.stage.family_drift import FamilyDrift, define_drift
-from assets.stage.night_request import nightly_freshness
+from assets.stage.family_drift import FamilyDrift, build_drift_assets
+from assets.stage.night_request import build_freshness_policy
 from dtef_pipeline.survey.drift_subject import SUBJECT
 
-survey_drift, survey_no_drift, survey_verdicts_were_sent = define_drift(
+survey_drift, survey_no_drift, survey_verdicts_were_sent = build_drift_assets(
     FamilyDrift(
         subject=SUBJECT,
         code_version="10",
@@ -12,6 +12,6 @@ survey_drift, survey_no_drift, survey_verdicts_were_sent = define_drift(
         scores=("scores", "round", "dtef run"),
         group="boards",
         after=("drift_checks",),
-        freshness=nightly_freshness(),
+        freshness=build_freshness_policy(),
     )
 )

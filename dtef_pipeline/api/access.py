@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.services import services_of
+from dtef_pipeline.api.services import get_services
 from dtef_pipeline.api.tokens import DEVELOPER, HeldToken, TokenRole
-from dtef_pipeline.text.origins import origin, read_origin
+from dtef_pipeline.text.origins import parse_origin, read_origin
 from resources.settings import ALLOWED_HOSTS
 
 SESSION_COOKIE = "dtef_session"
@@ -20,9 +20,9 @@ _log = logging.getLogger(__name__)
 _READ_ONLY = ("GET", "HEAD", "OPTIONS")
 
 
-def holder_of(request: Request) -> HeldToken | None:
+def find_holder(request: Request) -> HeldToken | None:
     """Who sent the request; None: nobody that is known. A cookie counts for what changes something only where the page is of this server."""
-    services = services_of(request)
+    services = get_services(request)
     if services.open_to_all:
         # A page of another site that is open in the same browser is not whoever is on this computer.
         return DEVELOPER if request.method in _READ_ONLY or "origin" not in request.headers or is_own_page(request) else None
@@ -31,23 +31,23 @@ def holder_of(request: Request) -> HeldToken | None:
         return services.tokens.holder(given.strip())
     cookie = request.cookies.get(SESSION_COOKIE)
     if cookie and (request.method in _READ_ONLY or is_own_page(request)):
-        sha256 = services.sessions.token_of(cookie)
+        sha256 = services.sessions.find_token(cookie)
         return None if sha256 is None else services.tokens.held(sha256)
     return None
 
 
 def is_own_page(request: Request) -> bool:
     """Whether a page of this server sent the request, as the browser says."""
-    return why_foreign(request) is None
+    return find_foreign_reason(request) is None
 
 
-def why_foreign(request: Request) -> str | None:
+def find_foreign_reason(request: Request) -> str | None:
     """Why a request does not count as one of a page of this server; None: it does. Scheme, host and port are compared, and the host is known."""
     given, host = request.headers.get("origin", ""), request.headers.get("host", "")
-    page, own = read_origin(given), origin(request.scope.get("scheme", "http"), host)
-    if page is None or own is None or page != origin(page.scheme, host):
+    page, own = read_origin(given), parse_origin(request.scope.get("scheme", "http"), host)
+    if page is None or own is None or page != parse_origin(page.scheme, host):
         return "it was not sent from a page of this server"
-    if own.host not in (hosts := services_of(request).hosts):
+    if own.host not in (hosts := get_services(request).hosts):
         return f"this server is not known as {own.host[:80]}; allowed: {', '.join(hosts)}; {ALLOWED_HOSTS} names others"
     if page.scheme != own.scheme:
         return (
@@ -57,7 +57,7 @@ def why_foreign(request: Request) -> str | None:
     return None
 
 
-def token_missing() -> Problem:
+def make_token_problem() -> Problem:
     """What who is not known is answered."""
     return Problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
 
@@ -66,16 +66,16 @@ def count_failure(request: Request) -> None:
     """Count and log a wrong token. Raises Problem 429 after many of one address within a minute."""
     address = request.client.host if request.client else "unknown"
     _log.warning("a wrong token from %s", address)
-    if wait := services_of(request).failed_tokens.wait_s(address):
+    if wait := get_services(request).failed_tokens.wait_s(address):
         raise Problem(429, "too many wrong tokens; wait, then send the right one", {"Retry-After": str(wait)})
 
 
-def _at_least(role: TokenRole, request: Request) -> HeldToken:
-    held = holder_of(request)
+def _require_role(role: TokenRole, request: Request) -> HeldToken:
+    held = find_holder(request)
     if held is None:
         if "authorization" in request.headers:
             count_failure(request)
-        raise token_missing()
+        raise make_token_problem()
     if not held.may(role):
         raise Problem(403, f"this takes the role {role}; the token of {held.name} has the role {held.role}")
     return held
@@ -83,20 +83,20 @@ def _at_least(role: TokenRole, request: Request) -> HeldToken:
 
 def require_operator(request: Request) -> HeldToken:
     """For answers that come long after their request: a token may have been taken out since. Raises Problem 401 or 403, and ConfigError."""
-    return _at_least("operator", request)
+    return _require_role("operator", request)
 
 
 # Without async these, which wait for nothing, would take a thread each.
 async def _reviewer(request: Request) -> HeldToken:
-    return _at_least("reviewer", request)
+    return _require_role("reviewer", request)
 
 
 async def _operator(request: Request) -> HeldToken:
-    return _at_least("operator", request)
+    return _require_role("operator", request)
 
 
 async def _admin(request: Request) -> HeldToken:
-    return _at_least("admin", request)
+    return _require_role("admin", request)
 
 
 Reviewing = Annotated[HeldToken, Depends(_reviewer)]

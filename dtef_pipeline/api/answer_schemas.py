@@ -28,7 +28,7 @@ class AnswerBody(DescribedMembers):
     """A part of an answer, as it is described. Routes send what they made: nothing is checked against it, which a test does instead."""
 
 
-def may_be_missing() -> Any:
+def make_optional() -> Any:
     """For a member that an answer has or not. Where it is there, it is not null."""
     return Field(default_factory=dict)
 
@@ -43,12 +43,14 @@ class TableColumns:
 
     def __call__(self, schema: dict[str, Any]) -> None:
         """Adds them to the schema of an answer, before its own members."""
-        told = {one: column_schema(self.columns.field(one), can_be_null=one not in self.never_null) for one in self.names}
-        schema["properties"] = {**told, **schema.get("properties", {})}
+        column_schemas = {
+            one: column_schema(self.columns.field(one), can_be_null=one not in self.never_null) for one in self.names
+        }
+        schema["properties"] = {**column_schemas, **schema.get("properties", {})}
         schema["required"] = [*schema["properties"]]
 
 
-def row_of(columns: pa.Schema, names: Iterable[str] | None = None, never_null: Collection[str] = ()) -> ConfigDict:
+def describe_row(columns: pa.Schema, names: Iterable[str] | None = None, never_null: Collection[str] = ()) -> ConfigDict:
     """For a RowBody: its columns, as of `TableColumns`."""
     return ConfigDict(json_schema_extra=TableColumns(columns, names, never_null))
 
@@ -57,62 +59,62 @@ class RowBody(AnswerBody):
     """A part of an answer whose members are columns of a table, described as the table describes them, and those that it has itself."""
 
     @classmethod
-    def columns_of(cls, row: Mapping[str, Any]) -> dict[str, Any]:
+    def select_columns(cls, row: Mapping[str, Any]) -> dict[str, Any]:
         """The columns as JSON; null where the row lacks one."""
         columns = cls.model_config["json_schema_extra"]
         assert isinstance(columns, TableColumns)
-        return {name: in_json(row.get(name)) for name in columns.names}
+        return {name: convert_to_json(row.get(name)) for name in columns.names}
 
 
-def in_json(value: Any) -> Any:
+def convert_to_json(value: Any) -> Any:
     """The value as JSON has it: times as text, what is no number as None."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): in_json(one) for key, one in value.items()}
+        return {str(key): convert_to_json(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [in_json(one) for one in value]
+        return [convert_to_json(one) for one in value]
     if value is None or isinstance(value, str | bool | int):
         return value
-    return in_json(value.item()) if hasattr(value, "item") else None
+    return convert_to_json(value.item()) if hasattr(value, "item") else None
 
 
 def column_schema(column: pa.Field, *, can_be_null: bool = True) -> dict[str, Any]:
     """What a value of a column is in JSON."""
-    found = _in_json(column.type)
+    found = _describe_type(column.type)
     if can_be_null:
         found["type"] = [found["type"], "null"]
     return {**found, "description": description(column)}
 
 
-def _in_json(kind: pa.DataType) -> dict[str, Any]:
+def _describe_type(kind: pa.DataType) -> dict[str, Any]:
     if pa.types.is_timestamp(kind):
         return {"type": "string", "format": "date-time"}
     if pa.types.is_list(kind):
-        return {"type": "array", "items": _in_json(kind.value_type)}
+        return {"type": "array", "items": _describe_type(kind.value_type)}
     if pa.types.is_struct(kind):
-        members = {one.name: _in_json(one.type) for one in kind}
+        members = {one.name: _describe_type(one.type) for one in kind}
         return {"type": "object", "properties": members, "required": [*members]}
     return {"type": next(name for fits, name in _JSON_KINDS if fits(kind))}
 
 
-def _with_names_of_families(schema: dict[str, Any]) -> None:
+def _add_family_names(schema: dict[str, Any]) -> None:
     # Only now: what families are made of takes a moment to load.
     from dtef_pipeline.families import FAMILIES
 
     schema["enum"] = [one.name for one in FAMILIES]
 
 
-FamilyName = Annotated[str, Field(json_schema_extra=_with_names_of_families)]
+FamilyName = Annotated[str, Field(json_schema_extra=_add_family_names)]
 """Says so in the description, and checks nothing."""
 
 
-def _with_names_of_voted_families(schema: dict[str, Any]) -> None:
-    _with_names_of_families(schema)
+def _add_voted_family_names(schema: dict[str, Any]) -> None:
+    _add_family_names(schema)
     schema["enum"].append(ELSEWHERE)
 
 
-VotedFamilyName = Annotated[str, Field(json_schema_extra=_with_names_of_voted_families)]
+VotedFamilyName = Annotated[str, Field(json_schema_extra=_add_voted_family_names)]
 """Of votes: one of the families, or that of votes which another tool took."""

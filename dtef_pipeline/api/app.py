@@ -13,7 +13,7 @@ from dtef_pipeline.api import description
 from dtef_pipeline.api.bodies import BodyLimit, require_storable_text
 from dtef_pipeline.api.documents import scenario_templates
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
-from dtef_pipeline.api.documents.document_routes import document_router
+from dtef_pipeline.api.documents.document_routes import build_document_router
 from dtef_pipeline.api.pages import (
     action_pages,
     board_page,
@@ -28,7 +28,7 @@ from dtef_pipeline.api.pages import (
     static_files,
     vote_pages,
 )
-from dtef_pipeline.api.pages.page_routes import answer_with_pages
+from dtef_pipeline.api.pages.page_routes import handle_errors_with_pages
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
 from dtef_pipeline.api.queue import evaluation_routes, queue_routes
 from dtef_pipeline.api.queue.event_stream import Watchers
@@ -48,9 +48,9 @@ _ON_EVERY_ANSWER = {
 # A route of the queue comes before that of a run, which takes any id.
 _ROUTERS = (
     description.router,
-    document_router(PERSONAS),
+    build_document_router(PERSONAS),
     scenario_templates.router,
-    document_router(SCENARIOS),
+    build_document_router(SCENARIOS),
     evaluation_routes.router,
     queue_routes.router,
     result_routes.router,
@@ -88,7 +88,7 @@ def make_app(services: Services) -> FastAPI:
     )
     use_services(app, services)
     answer_problems(app)
-    answer_with_pages(app)
+    handle_errors_with_pages(app)
     for one in _ROUTERS:
         app.include_router(one)
     description.describe(app)
@@ -119,11 +119,11 @@ class _AnswerHeaders:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def with_headers(message: Message) -> None:
+        async def add_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _ON_EVERY_ANSWER.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        await self.app(scope, receive, with_headers if scope["type"] == "http" else send)
+        await self.app(scope, receive, add_headers if scope["type"] == "http" else send)

@@ -36,13 +36,13 @@ def openapi(who: Operating, request: Request) -> JSONResponse:
 def describe(app: FastAPI) -> None:
     """Have the application described so. All its routes are there already."""
 
-    def described() -> dict[str, Any]:
+    def build_description() -> dict[str, Any]:
         if not app.openapi_schema:
             plain = get_openapi(title=app.title, version=app.version, description=app.description or None, routes=app.routes)
-            app.openapi_schema = _completed(plain, _roles(app))
+            app.openapi_schema = _complete_description(plain, _collect_roles(app))
         return app.openapi_schema
 
-    app.openapi = described  # type: ignore[method-assign]
+    app.openapi = build_description  # type: ignore[method-assign]
 
 
 def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -53,7 +53,7 @@ def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str
                 yield verb.upper(), path, item[verb]
 
 
-def _completed(document: dict[str, Any], roles: Mapping[tuple[str, str], TokenRole]) -> dict[str, Any]:
+def _complete_description(document: dict[str, Any], roles: Mapping[tuple[str, str], TokenRole]) -> dict[str, Any]:
     schemes = document.setdefault("components", {}).setdefault("securitySchemes", {})
     schemes[_BEARER_SCHEME] = {
         "type": "http",
@@ -84,24 +84,32 @@ def _add_headers(path: str, operation: dict[str, Any]) -> None:
         "Last-Event-ID": ("text/event-stream" in answers.get("200", {}).get("content", {}), "The last event that came."),
     }
     known = {one["name"] for one in given}
-    for name, (is_read, told) in read.items():
+    for name, (is_read, header_description) in read.items():
         if is_read and name not in known:
-            given.append({"name": name, "in": "header", "required": False, "schema": {"type": "string"}, "description": told})
+            given.append(
+                {
+                    "name": name,
+                    "in": "header",
+                    "required": False,
+                    "schema": {"type": "string"},
+                    "description": header_description,
+                }
+            )
     if not given:
         del operation["parameters"]
 
 
-def _roles(app: FastAPI) -> dict[tuple[str, str], TokenRole]:
+def _collect_roles(app: FastAPI) -> dict[tuple[str, str], TokenRole]:
     found = {}
     for one in iter_route_contexts(app.routes):
         dependant = getattr(one, "dependant", None)
-        if dependant is None or (role := _role_of(dependant)) is None:
+        if dependant is None or (role := _find_role(dependant)) is None:
             continue
         found.update({(method, one.path_format or ""): role for method in one.methods or ()})
     return found
 
 
-def _role_of(dependant: Dependant) -> TokenRole | None:
+def _find_role(dependant: Dependant) -> TokenRole | None:
     for one in dependant.dependencies:
         if one.call is not None and (role := LOWEST_ROLE_OF.get(one.call)) is not None:
             return role

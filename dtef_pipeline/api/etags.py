@@ -21,7 +21,7 @@ UNCHANGED: dict[int | str, dict[str, Any]] = {
 _ENTITY_TAG = re.compile(r'[ \t]*(?:(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(?:,|\Z)')
 
 
-def weak_etag(body: Any) -> str:
+def compute_weak_etag(body: Any) -> str:
     """`W/"..."`: a digest of the body as canonical JSON. What a clock says of it must not be part of the body."""
     return f'W/"{digest("etag", body)}"'
 
@@ -42,15 +42,15 @@ def matches(header: str | None, etag: str) -> bool:
     return etag.removeprefix("W/").strip('"') in named
 
 
-def tagged(request: Request, body: Any) -> Response:
+def build_tagged_response(request: Request, body: Any) -> Response:
     """The body as JSON with its tag, or 304 without a body where the client has it."""
-    return tagged_answer(request, JSONResponse(body), weak_etag(body))
+    return apply_etag(request, JSONResponse(body), compute_weak_etag(body))
 
 
-def tagged_answer(request: Request, answer: Response, etag: str) -> Response:
+def apply_etag(request: Request, answer: Response, etag: str) -> Response:
     """Likewise, of any answer."""
     sent = {"ETag": etag, "Cache-Control": "no-cache"}
-    if matches(header_of(request, "if-none-match"), etag):
+    if matches(read_header(request, "if-none-match"), etag):
         return Response(status_code=304, headers=sent)
     answer.headers.update(sent)
     return answer
@@ -67,7 +67,7 @@ def require_match(given: str | None, etag: str) -> None:
         raise Problem(412, f"it has changed since: If-Match is {given[:80]}, the ETag now {etag}", {"ETag": etag})
 
 
-def header_of(request: Request, name: str) -> str | None:
+def read_header(request: Request, name: str) -> str | None:
     """The value of a header, of several of one name joined as one list."""
     found = request.headers.getlist(name)
     return ", ".join(found) if found else None

@@ -14,9 +14,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from dtef_pipeline.api.answer_schemas import AnswerBody, may_be_missing
-from dtef_pipeline.api.plans.plan import BodyFault, NotApproved, RefusedManifest, UnfitManifest, UnknownName, without_commands
-from dtef_pipeline.documents import Reason, spelled, told_faults
+from dtef_pipeline.api.answer_schemas import AnswerBody, make_optional
+from dtef_pipeline.api.plans.plan import BodyFault, NotApproved, RefusedManifest, UnfitManifest, UnknownName, strip_commands
+from dtef_pipeline.documents import Reason, convert_pydantic_errors, format_path
 from dtef_pipeline.errors import (
     BallotError,
     ConfigError,
@@ -69,16 +69,16 @@ class Problem(Exception):
         self.status, self.detail, self.headers, self.members = status, detail, dict(headers or {}), members
 
 
-def faulty(faults: Sequence[BodyFault]) -> Problem:
+def make_fault_problem(faults: Sequence[BodyFault]) -> Problem:
     """422 with what is wrong."""
     said = "; ".join(f"{one.path}: {one.message}" for one in faults)
     return Problem(422, said, errors=[one._asdict() for one in faults])
 
 
-def fault_of_line(error: SourceError) -> Problem:
+def make_line_problem(error: SourceError) -> Problem:
     """422 with what is wrong with a line of a body, whose place is the `path`."""
     where, _, message = str(error).partition(": ")
-    return faulty([BodyFault(where, message)])
+    return make_fault_problem([BodyFault(where, message)])
 
 
 def is_json(request: Request) -> bool:
@@ -86,15 +86,15 @@ def is_json(request: Request) -> bool:
     return _JSON_TYPE.match(request.headers.get("content-type", "")) is not None
 
 
-def not_json(request: Request) -> Problem:
+def make_not_json_problem(request: Request) -> Problem:
     """422 for a body that was sent as something else than JSON, as `curl -d` does by itself."""
     sent = request.headers.get("content-type", "no Content-Type")
-    return faulty([BodyFault("header.Content-Type", f"got {sent[:_LONGEST_ECHOED]}; allowed: application/json")])
+    return make_fault_problem([BodyFault("header.Content-Type", f"got {sent[:_LONGEST_ECHOED]}; allowed: application/json")])
 
 
-def body_faults(found: Iterable[Reason]) -> list[BodyFault]:
+def convert_faults(found: Iterable[Reason]) -> list[BodyFault]:
     """Faults of a body as answers list them."""
-    return [BodyFault(spelled(one.place) or "body", one.message) for one in found]
+    return [BodyFault(format_path(one.place) or "body", one.message) for one in found]
 
 
 class FaultTold(AnswerBody):
@@ -115,38 +115,38 @@ class ProblemBody(AnswerBody):
     status: int
     detail: str
     """What arrived, and what is allowed."""
-    errors: list[FaultTold] = may_be_missing()
+    errors: list[FaultTold] = make_optional()
     """What is wrong with a request that was read: the first 100 faults."""
-    further_errors: int = may_be_missing()
+    further_errors: int = make_optional()
     """How many more faults there are."""
-    allowed: list[str] = may_be_missing()
+    allowed: list[str] = make_optional()
     """Of 409 where a status cannot follow the present one: those that can."""
 
 
-def problem_answer(
+def build_problem_response(
     status: int, detail: str, headers: Mapping[str, str] | None = None, members: Mapping[str, Any] | None = None
 ) -> JSONResponse:
     """The answer of an error: of many faults the first, of long texts the beginning, as a client may have sent a great many."""
     title = HTTPStatus(status).phrase
-    body = {"type": "about:blank", "title": title, "status": status, "detail": _beginning(detail), **(members or {})}
+    body = {"type": "about:blank", "title": title, "status": status, "detail": _truncate_text(detail), **(members or {})}
     if errors := body.get("errors"):
-        body["errors"] = [{name: _beginning(text) for name, text in one.items()} for one in errors[:_MOST_ERRORS]]
+        body["errors"] = [{name: _truncate_text(text) for name, text in one.items()} for one in errors[:_MOST_ERRORS]]
         if further := len(errors) - len(body["errors"]):
             body["further_errors"] = further
     return JSONResponse(body, status, {**(headers or {}), "Cache-Control": "no-store"}, PROBLEM_TYPE)
 
 
-def _beginning(text: str) -> str:
+def _truncate_text(text: str) -> str:
     return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}... ({len(text):,} characters)"
 
 
 def answer_problems(app: FastAPI) -> None:
     """Have every error of the application answered so."""
     for kind in (Problem, DtefError, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(kind, told_problem)
+        app.add_exception_handler(kind, handle_problem)
 
 
-async def told_problem(request: Request, error: Exception) -> JSONResponse:
+async def handle_problem(request: Request, error: Exception) -> JSONResponse:
     """The answer of an error, as the framework asks for it."""
     return answer_error(request, error)
 
@@ -154,15 +154,17 @@ async def told_problem(request: Request, error: Exception) -> JSONResponse:
 def answer_error(request: Request, error: Exception) -> JSONResponse:
     """The answer of an error, also for those who show it in another way."""
     if isinstance(error, RequestValidationError):
-        error = _invalid(request, error)
+        error = _describe_invalid(request, error)
     if isinstance(error, Problem):
-        return problem_answer(error.status, error.detail, error.headers, error.members)
+        return build_problem_response(error.status, error.detail, error.headers, error.members)
     if isinstance(error, HTTPException):
-        return problem_answer(error.status_code, _unread_body(error.__cause__) or str(error.detail), error.headers)
+        return build_problem_response(
+            error.status_code, _find_body_problem(error.__cause__) or str(error.detail), error.headers
+        )
     if isinstance(error, DtefError):
         return _answer_ours(request, error)
     _log.error("%s %s", request.method, request.url.path, exc_info=error)
-    return problem_answer(500, "an error of the server; its log says more")
+    return build_problem_response(500, "an error of the server; its log says more")
 
 
 def _answer_ours(request: Request, error: DtefError) -> JSONResponse:
@@ -171,17 +173,19 @@ def _answer_ours(request: Request, error: DtefError) -> JSONResponse:
             if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 _log.error("%s %s: %s", request.method, request.url.path, error)
                 if is_damaged(str(error)):
-                    return problem_answer(
+                    return build_problem_response(
                         status, "the response store is damaged; whoever runs this service has to put a backup in its place"
                     )
-                return problem_answer(status, "the store cannot be reached or written now; try again", {"Retry-After": "5"})
-            return problem_answer(status, without_commands(str(error)), members=_faults(error))
+                return build_problem_response(
+                    status, "the store cannot be reached or written now; try again", {"Retry-After": "5"}
+                )
+            return build_problem_response(status, strip_commands(str(error)), members=_list_faults(error))
     _log.error("%s %s: %s", request.method, request.url.path, error)
     said = "the configuration of the server has a fault" if isinstance(error, ConfigError) else "the server cannot do this now"
-    return problem_answer(503, f"{said}; its log says which", {"Retry-After": "60"})
+    return build_problem_response(503, f"{said}; its log says which", {"Retry-After": "60"})
 
 
-def _faults(error: DtefError) -> dict[str, Any]:
+def _list_faults(error: DtefError) -> dict[str, Any]:
     """The member `errors` of a refused manifest or vote; empty for other errors."""
     if isinstance(error, RefusedManifest):
         return {"errors": [fault._asdict() for fault in error.faults]}
@@ -190,27 +194,27 @@ def _faults(error: DtefError) -> dict[str, Any]:
     return {"errors": [BodyFault(*fault)._asdict() for fault in error.faults or [("body", str(error))]]}
 
 
-def _invalid(request: Request, error: RequestValidationError) -> Problem:
+def _describe_invalid(request: Request, error: RequestValidationError) -> Problem:
     """What is wrong with a request that does not have the form that its route takes."""
     for one in error.errors():
         if isinstance(one.get("input"), bytes):
-            return not_json(request)
+            return make_not_json_problem(request)
         if one["type"] == "json_invalid":
             said = f"is no JSON: {one['ctx']['error']} at character {one['loc'][-1]}"
-            return faulty([BodyFault("body", said)])
+            return make_fault_problem([BodyFault("body", said)])
     # The first part of each place says where the value came from: body, path, query or header.
     faults = [{**one, "loc": one["loc"][1:] if one["loc"][:1] == ("body",) else one["loc"]} for one in error.errors()]
-    return faulty(body_faults(told_faults(faults, _body_model(request))))
+    return make_fault_problem(convert_faults(convert_pydantic_errors(faults, _find_body_model(request))))
 
 
-def _body_model(request: Request) -> type[BaseModel]:
+def _find_body_model(request: Request) -> type[BaseModel]:
     """The model of the body that the route takes; an empty one, where it takes none."""
     route = request.scope.get("route")
     given = [one.field_info.annotation for one in getattr(getattr(route, "dependant", None), "body_params", ())]
     return next((one for one in given if isinstance(one, type) and issubclass(one, BaseModel)), BaseModel)
 
 
-def _unread_body(cause: BaseException | None) -> str | None:
+def _find_body_problem(cause: BaseException | None) -> str | None:
     """Why a body could not be read, of which the framework says no more than that; None: the error is another."""
     if isinstance(cause, RecursionError):
         return "the body nests too deeply"

@@ -35,10 +35,10 @@ class RateLimit:
             if not wait or self.counts_refused:
                 times.append(now)
                 self._times.move_to_end(name)
-                self._forget_the_idle(now)
+                self._remove_idle(now)
             return wait
 
-    def _forget_the_idle(self, now: float) -> None:
+    def _remove_idle(self, now: float) -> None:
         """Names that were counted longest ago: all of which nothing counts any more, and more of them where there are too many."""
         while self._times:
             first = next(iter(self._times))

@@ -17,15 +17,15 @@ from fastapi import Depends, Request
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.documents.versioned_documents import KnownDocuments
-from dtef_pipeline.api.queue.shown_evaluations import ShownEvaluation, shown_evaluations, subject_of
+from dtef_pipeline.api.queue.shown_evaluations import EvaluationView, describe_subject, shown_evaluations
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import ConfigError, StoreError
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.evaluations.evaluation_counts import count_unended, last_event_at
 from resources.evaluations.evaluation_store import QUEUE_SENSOR
 from resources.failures import is_damaged
-from resources.responses.damage import damage_of
-from resources.votes.vote_queries import votes_since
+from resources.responses.damage import find_damage
+from resources.votes.vote_queries import count_votes_since
 
 if TYPE_CHECKING:
     from assets.daemon_state import DaemonState
@@ -118,7 +118,7 @@ class HealthBody(AnswerBody):
     votes: HealthOfVotes
 
 
-class _KeptDaemon:
+class _DaemonCache:
     """The state of the daemon, asked for at most every few seconds: opening Dagster's home takes a moment."""
 
     def __init__(self) -> None:
@@ -127,15 +127,15 @@ class _KeptDaemon:
 
     def state(self, services: Services, now: datetime) -> DaemonState:
         from assets.daemon_state import daemon_state
-        from dtef_pipeline.api.plans.manifest_base import home_named
+        from dtef_pipeline.api.plans.manifest_base import use_home
 
         home = services.settings.dagster_home
         with self._lock:
             kept = self._found.get(str(home))
             if kept is None or abs((now - kept[0]).total_seconds()) > _DAEMON_KEPT_S:
-                with home_named(str(home)):
+                with use_home(str(home)):
                     found = daemon_state(home, QUEUE_SENSOR)
-                kept = self._found[str(home)] = now, found.after(kept[1], kept[0]) if kept else found
+                kept = self._found[str(home)] = now, found.merge_earlier(kept[1], kept[0]) if kept else found
         return kept[1]
 
     def last_state(self, services: Services, now: datetime) -> DaemonState | None:
@@ -144,7 +144,7 @@ class _KeptDaemon:
         return kept[1] if kept and abs((now - kept[0]).total_seconds()) <= _DAEMON_KNOWN_S else None
 
 
-_daemon = _KeptDaemon()
+_daemon = _DaemonCache()
 
 
 class HealthLook:
@@ -166,10 +166,10 @@ class HealthLook:
     async def now(self) -> HealthBody:
         """What holds now. Who asks while a look is under way gets what that finds."""
         if self._under_way is None or self._under_way.done():
-            self._under_way = asyncio.create_task(self._looked(), name="health")
+            self._under_way = asyncio.create_task(self._check_health(), name="health")
         return await asyncio.shield(self._under_way)
 
-    def why_none_starts(self) -> str | None:
+    def find_start_problem(self) -> str | None:
         """Why no queued evaluation starts, by what is known: None, where nothing is in the way or it is not known yet.
 
         Waits for nothing. Whether the daemon runs is asked behind it, for the next call.
@@ -178,12 +178,12 @@ class HealthLook:
         known = _daemon.last_state(self._services, now)
         if self._glance is None or self._glance.done():
             self._glance = self._at_daemon.submit(_daemon.state, self._services, now)
-        return next(iter(_daemon_problems(known, now, 0)), None) if known else None
+        return next(iter(_find_daemon_problems(known, now, 0)), None) if known else None
 
-    async def _looked(self) -> HealthBody:
+    async def _check_health(self) -> HealthBody:
         now, loop = self._services.evaluations.clock(), asyncio.get_running_loop()
         looking = loop.run_in_executor(self._at_daemon, _daemon.state, self._services, now)
-        found = loop.run_in_executor(self._at_database, _database_health, self._services, now)
+        found = loop.run_in_executor(self._at_database, _check_database, self._services, now)
         patience = _FIRST_LOOK_WITHIN_S if self._is_first else _DAEMON_WITHIN_S
         self._is_first = False
         try:
@@ -191,16 +191,16 @@ class HealthLook:
         except TimeoutError:
             from assets.daemon_state import DaemonState
 
-            daemon = DaemonState(None, True, f"it does not answer within {counted(patience, 'second')}")
-        return _with_daemon(await found, daemon, now)
+            daemon = DaemonState(None, True, f"it does not answer within {format_count(patience, 'second')}")
+        return _add_daemon_state(await found, daemon, now)
 
 
-async def _look_of(request: Request) -> HealthLook:
+async def _get_health_look(request: Request) -> HealthLook:
     found: HealthLook = request.app.state.health
     return found
 
 
-LookedAt = Annotated[HealthLook, Depends(_look_of)]
+LookedAt = Annotated[HealthLook, Depends(_get_health_look)]
 
 
 class _DatabaseHealth(NamedTuple):
@@ -213,7 +213,7 @@ class _DatabaseHealth(NamedTuple):
     """What is to be mended beside it, in words."""
 
 
-def _database_health(services: Services, now: datetime) -> _DatabaseHealth:
+def _check_database(services: Services, now: datetime) -> _DatabaseHealth:
     """A database that does not answer is told of, not raised."""
     store, since = services.evaluations, now - timedelta(days=FAILURES_OF_DAYS)
     try:
@@ -223,18 +223,18 @@ def _database_health(services: Services, now: datetime) -> _DatabaseHealth:
             HealthOfEvaluations(
                 open=count_unended(store),
                 last_event_at=last_event_at(store),
-                failures=[_failed_lately(one) for one in failed if one.last_at >= since],
+                failures=[_build_failure(one) for one in failed if one.last_at >= since],
             ),
-            HealthOfVotes(number=votes_since(services.votes.database, since)),
-            [*_damage(services), *_disk_problems(services), *_document_problems(services)],
+            HealthOfVotes(number=count_votes_since(services.votes.database, since)),
+            [*_find_damage(services), *_find_disk_problems(services), *_find_document_problems(services)],
         )
     except StoreError as error:
         _log.error("the database does not answer: %s", error)
         return _DatabaseHealth(HealthOfDatabase(answers=False), further=[DAMAGED_STORE] if is_damaged(str(error)) else [])
 
 
-def _failed_lately(one: ShownEvaluation) -> FailedLately:
-    evaluation, subject = one.evaluation, subject_of(one.evaluation)
+def _build_failure(one: EvaluationView) -> FailedLately:
+    evaluation, subject = one.evaluation, describe_subject(one.evaluation)
     return FailedLately(
         queue_id=evaluation.queue_id,
         family=evaluation.family,
@@ -244,15 +244,15 @@ def _failed_lately(one: ShownEvaluation) -> FailedLately:
     )
 
 
-def _damage(services: Services) -> list[str]:
+def _find_damage(services: Services) -> list[str]:
     """Whether the file of an SQLite store is damaged, in the part that can be read in a moment."""
-    if (file := services.votes.database.file) is None or not (found := damage_of(file, _DAMAGE_WITHIN_S)):
+    if (file := services.votes.database.file) is None or not (found := find_damage(file, _DAMAGE_WITHIN_S)):
         return []
     _log.error("the response store is damaged: %s", found)
     return [DAMAGED_STORE]
 
 
-def _disk_problems(services: Services) -> list[str]:
+def _find_disk_problems(services: Services) -> list[str]:
     """Whether the disk of an SQLite store is full, or will be soon."""
     folder = services.votes.database.folder
     free = None if folder is None else shutil.disk_usage(folder).free
@@ -263,10 +263,10 @@ def _disk_problems(services: Services) -> list[str]:
     )
 
 
-def _with_daemon(found: _DatabaseHealth, daemon: DaemonState, now: datetime) -> HealthBody:
+def _add_daemon_state(found: _DatabaseHealth, daemon: DaemonState, now: datetime) -> HealthBody:
     # Whose error names the server and the user.
     away = [] if found.database.answers else ["the database does not answer; the log says why"]
-    problems = [*away, *_daemon_problems(daemon, now, found.evaluations.open or 0), *found.further]
+    problems = [*away, *_find_daemon_problems(daemon, now, found.evaluations.open or 0), *found.further]
     return HealthBody(
         status="degraded" if problems else "ok",
         at=now,
@@ -283,7 +283,7 @@ def _with_daemon(found: _DatabaseHealth, daemon: DaemonState, now: datetime) -> 
     )
 
 
-def _document_problems(services: Services) -> list[str]:
+def _find_document_problems(services: Services) -> list[str]:
     """Files of personas and scenarios that cannot be read, or contradict what was made over HTTP."""
     found: list[str] = []
     for of in (PERSONAS, SCENARIOS):
@@ -294,13 +294,13 @@ def _document_problems(services: Services) -> list[str]:
     return found
 
 
-def _daemon_problems(daemon: DaemonState, now: datetime, n_open: int) -> list[str]:
-    waiting = f" ({counted(n_open, 'evaluation')} open)" if n_open else ""
+def _find_daemon_problems(daemon: DaemonState, now: datetime, n_open: int) -> list[str]:
+    waiting = f" ({format_count(n_open, 'evaluation')} open)" if n_open else ""
     if daemon.problem:
         return [f"the home of Dagster cannot be read: {daemon.problem}"]
     if not daemon.is_running(now):
         return [f"{NO_DAEMON}{waiting}"]
     if not daemon.is_sensor_on:
         return [f"{NO_SENSOR}{waiting}"]
-    fault = daemon.fault_of_ticks(now, QUEUE_SENSOR)
+    fault = daemon.find_sensor_fault(now, QUEUE_SENSOR)
     return [f"{fault}: evaluations wait; {_LOOK_AT_TICKS}{waiting}"] if fault else []

@@ -13,8 +13,8 @@ from fastapi import Depends, Request
 from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.api.sessions import Sessions
 from dtef_pipeline.api.tokens import Tokens
-from dtef_pipeline.text.origins import LOOPBACK_HOSTS, served_hosts
-from resources.evaluations.evaluation_store import EvaluationStore, LoggedEvent, RunLog
+from dtef_pipeline.text.origins import LOOPBACK_HOSTS, list_served_hosts
+from resources.evaluations.evaluation_store import EvaluationStore, RunLog, RunLogEvent
 from resources.responses.database import ResponseDatabase
 from resources.settings import Settings
 from resources.votes.game_documents import GameDocumentStore
@@ -26,29 +26,29 @@ FAILURES_A_MINUTE = 10
 """Wrong tokens of one address after which further ones have to wait."""
 
 
-class LogOfHome:
+class HomeRunLog:
     """What runs tell in a home of Dagster, which is opened when somebody asks: importing Dagster takes a second. Nothing is made in it."""
 
     def __init__(self, home: Path) -> None:
         self._home, self._lock = home, Lock()
         self._log: RunLog | None = None
 
-    def events(self, queue_id: str) -> Sequence[LoggedEvent]:
+    def events(self, queue_id: str) -> Sequence[RunLogEvent]:
         log = self._open_log()
         return log.events(queue_id) if log else ()
 
-    def started(self, queue_ids: Sequence[str]) -> Collection[str]:
+    def ids_with_runs(self, queue_ids: Sequence[str]) -> Collection[str]:
         log = self._open_log()
-        return log.started(queue_ids) if log else ()
+        return log.ids_with_runs(queue_ids) if log else ()
 
     def _open_log(self) -> RunLog | None:
         """None: Dagster has not been started there yet. Raises StoreError."""
         with self._lock:
             if self._log is None and (self._home / "dagster.yaml").is_file():
                 from assets.evaluations.run_log import run_log_of
-                from dtef_pipeline.api.plans.manifest_base import home_named
+                from dtef_pipeline.api.plans.manifest_base import use_home
 
-                with home_named(str(self._home)):
+                with use_home(str(self._home)):
                     self._log = run_log_of(self._home)
         return self._log
 
@@ -71,7 +71,7 @@ class Services:
     """Wrong tokens by the address that sent them."""
 
     @classmethod
-    def opened(cls, settings: Settings, tokens: Tokens, open_to_all: bool = False, bound_to: str = "localhost") -> Self:
+    def open_services(cls, settings: Settings, tokens: Tokens, open_to_all: bool = False, bound_to: str = "localhost") -> Self:
         """Services over the response store of the settings, whose tables are made where they are missing.
 
         `bound_to`: the host that the server listens at, which is known besides those of the settings.
@@ -80,8 +80,8 @@ class Services:
         votes, evaluations, documents = (
             ResponseDatabase(settings.responses_url, patience_s=REQUEST_PATIENCE_S) for _ in range(3)
         )
-        hosts = tuple(dict.fromkeys([*served_hosts(bound_to), *settings.allowed_hosts]))
-        log = LogOfHome(settings.dagster_home)
+        hosts = tuple(dict.fromkeys([*list_served_hosts(bound_to), *settings.allowed_hosts]))
+        log = HomeRunLog(settings.dagster_home)
         stores = VoteStore(votes), EvaluationStore(evaluations, log), GameDocumentStore(documents)
         return cls(settings, tokens, *stores, open_to_all, hosts)
 
@@ -90,14 +90,14 @@ class Services:
             store.database.close()
 
 
-def services_of(request: Request) -> Services:
+def get_services(request: Request) -> Services:
     """Those of the application that serves the request."""
     found: Services = request.app.state.services
     return found
 
 
-async def _services(request: Request) -> Services:
-    return services_of(request)
+async def _provide_services(request: Request) -> Services:
+    return get_services(request)
 
 
-Used = Annotated[Services, Depends(_services)]
+Used = Annotated[Services, Depends(_provide_services)]

@@ -28,7 +28,7 @@ class Sessions:
             self._logins[token_hash(session)] = sha256, now + LOGGED_IN_S
         return session
 
-    def token_of(self, session: str) -> str | None:
+    def find_token(self, session: str) -> str | None:
         """The hash of the token of a login; None: the login has ended, or never began."""
         with self._lock:
             sha256, ends = self._logins.get(token_hash(session), ("", 0.0))

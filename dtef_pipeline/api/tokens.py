@@ -88,7 +88,7 @@ class Tokens:
 def read_tokens(path: Path) -> list[HeldToken]:
     """The tokens of a file. Raises ConfigError for its faults, with file and line, and for a name or a hash that stands twice."""
     document = read_document(path, "file of tokens", tuple(TokenFile.model_fields), {"tokens": "token"})
-    found = document.checked(TokenFile).tokens
+    found = document.validate_as(TokenFile).tokens
     for field in ("name", "sha256"):
         _refuse_twice(path, field, (getattr(one, field) for one in found))
     return found

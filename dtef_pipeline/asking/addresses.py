@@ -23,11 +23,11 @@ def web_address(text: str) -> str:
     except ValueError:  # a port that is no number or beyond 65535, half an IPv6 address
         good = False
     if not good or any(character.isspace() for character in text):
-        raise ValueError(f"got {shown(text)}; allowed: {_ALLOWED}")
+        raise ValueError(f"got {redact_address(text)}; allowed: {_ALLOWED}")
     return text
 
 
-def shown(address: str) -> str:
+def redact_address(address: str) -> str:
     """The address without name, password and parameters: `http://[...]@host/v1`.
 
     A password that was not quoted may have any of `/@?#` in it, so all that stands before the last `@` is taken for one.

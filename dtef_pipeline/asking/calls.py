@@ -44,14 +44,14 @@ class AsksOnward(Protocol):
 
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]: ...
 
-    def onward(self, requests: Sequence[Request], then: Then) -> object:
+    def ask_until_done(self, requests: Sequence[Request], then: Then) -> object:
         """Have requests answered, and all that `then` makes of them, until nothing is left.
 
         `then` is called in the caller's thread. A request that was settled before is handed to it once more, without being asked again.
         """
 
 
-class AskedOfModel(NamedTuple):
+class ModelCalls(NamedTuple):
     """What a model is asked of a table of prompts."""
 
     rows: pa.Table
@@ -97,17 +97,17 @@ class CallTable:
         draws: int,
         snapshot: str,
         served: Mapping[str, SharedResponse] = _NOTHING_SHARED,
-    ) -> AskedOfModel:
+    ) -> ModelCalls:
         """What a language model is asked. `served`, as `requests` takes it: such a row has its own prompt id, and the key of the request
         that is made for it.
         """
         own = _request_keys(prompts["prompt_id"].to_pylist(), model, draws, snapshot)
         keys = [served[key].request_key if key in served else key for key in own] if served else own
-        made = partial(self._made, prompts, model, draws, snapshot, keys, served)
+        made = partial(self._make_requests, prompts, model, draws, snapshot, keys, served)
         requests = RequestsOfModel(model, list(dict.fromkeys(keys)), made)
-        return AskedOfModel(self._rows(prompts, model, draws, snapshot, keys), requests)
+        return ModelCalls(self._rows(prompts, model, draws, snapshot, keys), requests)
 
-    def _made(
+    def _make_requests(
         self,
         prompts: pa.Table,
         model: ModelSpec,
@@ -152,7 +152,7 @@ class CallTable:
         }
         return pa.table(columns)
 
-    def answered(
+    def build_answered_rows(
         self,
         prompts: pa.Table,
         model: ModelSpec,
@@ -163,9 +163,9 @@ class CallTable:
         served: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> pa.Table:
         """The rows of a language model, as `settled` makes them. `served`: as `requests` takes it."""
-        return self.settled(self.asked(prompts, model, draws, snapshot, served).rows, responses, failures)
+        return self.settle_rows(self.asked(prompts, model, draws, snapshot, served).rows, responses, failures)
 
-    def settled(self, rows: pa.Table, responses: pa.Table, failures: Mapping[str, Failure]) -> pa.Table:
+    def settle_rows(self, rows: pa.Table, responses: pa.Table, failures: Mapping[str, Failure]) -> pa.Table:
         """The rows of what was asked, with the stored `responses` (any superset, the columns TAKEN_OVER); a request without one is an
         `error` row.
         """
@@ -174,26 +174,28 @@ class CallTable:
         found = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
         taken = responses.select(list(TAKEN_OVER)).take(found)
         columns: dict[str, Any] = {name: taken[name] for name in _FROM_RESPONSE}
-        columns["latency_s"] = _known_latency(rows["model_variant"], taken["latency_s"])
+        columns["latency_s"] = _mask_unknown_latency(rows["model_variant"], taken["latency_s"])
         columns["response"] = taken["text"]
-        columns |= _used_once(rows["request_key"], taken)
-        return self.completed(rows, columns | _statuses(rows["request_key"], taken, failures, columns))
+        columns |= _count_usage_once(rows["request_key"], taken)
+        return self.complete_rows(rows, columns | _find_statuses(rows["request_key"], taken, failures, columns))
 
-    def completed(self, rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
+    def complete_rows(self, rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
         """The rows with the given columns added, the others null, in the table's schema."""
         known = {name: rows[name] for name in rows.column_names} | dict(columns)
-        arrays = [_as_column(known.get(field.name), field.type, len(rows)) for field in self.schema]
+        arrays = [_convert_column(known.get(field.name), field.type, len(rows)) for field in self.schema]
         return pa.table(arrays, schema=self.schema)
 
-    def merged(self, existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.Table:
+    def merge_rows(self, existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.Table:
         """All rows of a partition's snapshot: the new ones, and those kept from earlier runs whose prompt still stands.
 
         No earlier response is lost by a run with fewer models. Ordered by model, draw and prompt, so that equal content gives
         equal bytes.
         """
-        kept = existing.filter(self._still_stands(existing, new, prompts)) if len(existing) else existing
+        kept = existing.filter(self._is_still_valid(existing, new, prompts)) if len(existing) else existing
         rows = pa.concat_tables([new, kept]).combine_chunks() if len(kept) else new
-        place = pc.index_in(_joined(rows, self.prompt_key), value_set=_joined(prompts, self.prompt_key).combine_chunks())
+        place = pc.index_in(
+            _join_columns(rows, self.prompt_key), value_set=_join_columns(prompts, self.prompt_key).combine_chunks()
+        )
         order = rows.select(["model", "model_variant", "draw"]).append_column("place", place)
         rows = rows.take(pc.sort_indices(order, [(name, "ascending") for name in order.column_names]))
         if "blueprint_hash" not in rows.column_names:
@@ -201,15 +203,15 @@ class CallTable:
         current = prompts["blueprint_hash"].combine_chunks().take(pa.array([0] * len(rows), pa.int64()))
         return rows.set_column(rows.schema.get_field_index("blueprint_hash"), "blueprint_hash", current)
 
-    def _still_stands(self, existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.ChunkedArray:
+    def _is_still_valid(self, existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.ChunkedArray:
         """Whether a row's prompt is there still, and no new row takes its place."""
-        is_replaced = pc.is_in(self._row_key(existing), self._row_key(new).combine_chunks())
+        is_replaced = pc.is_in(self._build_row_key(existing), self._build_row_key(new).combine_chunks())
         return pc.and_(pc.invert(is_replaced), pc.is_in(existing["prompt_id"], prompts["prompt_id"].combine_chunks()))
 
-    def _row_key(self, rows: pa.Table) -> pa.ChunkedArray:
+    def _build_row_key(self, rows: pa.Table) -> pa.ChunkedArray:
         """Names a row of a snapshot, whichever request it stands on."""
         named = rows.select([*self.prompt_key, "model_variant"])
-        return _joined(named.append_column("draw", pc.cast(rows["draw"], pa.string())), (*named.column_names, "draw"))
+        return _join_columns(named.append_column("draw", pc.cast(rows["draw"], pa.string())), (*named.column_names, "draw"))
 
 
 def _request_keys(prompt_ids: Sequence[str], model: ModelSpec, draws: int, snapshot: str) -> list[str]:
@@ -222,7 +224,7 @@ def _request_keys(prompt_ids: Sequence[str], model: ModelSpec, draws: int, snaps
     return [key for prompt in prompt_ids for key in of_prompt[prompt]]
 
 
-def _as_column(values: Any, kind: pa.DataType, rows: int) -> pa.Array | pa.ChunkedArray:
+def _convert_column(values: Any, kind: pa.DataType, rows: int) -> pa.Array | pa.ChunkedArray:
     """The values, or nulls where there are none, as a column of this type."""
     if values is None:
         return pa.nulls(rows, kind)
@@ -231,7 +233,7 @@ def _as_column(values: Any, kind: pa.DataType, rows: int) -> pa.Array | pa.Chunk
     return values if values.type == kind else values.cast(kind)
 
 
-def _known_latency(variants: pa.ChunkedArray, seconds: pa.ChunkedArray) -> pa.ChunkedArray:
+def _mask_unknown_latency(variants: pa.ChunkedArray, seconds: pa.ChunkedArray) -> pa.ChunkedArray:
     """The seconds that calls took; of calls made elsewhere null where nobody said: the store, whose column takes no null, has 0 there."""
     imported = pc.starts_with(variants, IMPORTED)
     if not pc.any(imported).as_py():
@@ -240,7 +242,7 @@ def _known_latency(variants: pa.ChunkedArray, seconds: pa.ChunkedArray) -> pa.Ch
     return pc.if_else(pc.fill_null(unknown, False), pa.scalar(None, pa.float64()), seconds)
 
 
-def _statuses(
+def _find_statuses(
     request_keys: pa.ChunkedArray, taken: pa.Table, failures: Mapping[str, Failure], used: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What became of each call, why there is no response, how many calls were sent, and what those without a response cost."""
@@ -250,18 +252,18 @@ def _statuses(
     statuses = ["answered"] * len(taken)
     errors: list[str | None] = [None] * len(taken)
     sent = {name: used[name].to_pylist() for name in OF_FAILURES}
-    told = set[str]()
+    seen_keys = set[str]()
     for place, key in zip(lacking.tolist(), request_keys.take(pa.array(lacking)).to_pylist(), strict=True):
         failure = failures.get(key, _UNASKED)
         statuses[place], errors[place], sent["attempts"][place] = failure.status, failure.message, failure.attempts
-        if key not in told:
-            told.add(key)
+        if key not in seen_keys:
+            seen_keys.add(key)
             for name in OF_FAILURES[1:]:
                 sent[name][place] = getattr(failure, name)
     return {"call_status": statuses, "error": errors, **sent}
 
 
-def _used_once(request_keys: pa.ChunkedArray, taken: pa.Table) -> dict[str, pa.Array]:
+def _count_usage_once(request_keys: pa.ChunkedArray, taken: pa.Table) -> dict[str, pa.Array]:
     """Tokens and cost of each request at its first row, 0 at the other items that it serves: so that sums are right."""
     places = request_keys.combine_chunks().dictionary_encode()
     if len(places.dictionary) == len(taken):
@@ -272,5 +274,5 @@ def _used_once(request_keys: pa.ChunkedArray, taken: pa.Table) -> dict[str, pa.A
     return {name: pc.if_else(again, pa.scalar(0, taken[name].type), taken[name]) for name in USAGE}
 
 
-def _joined(rows: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:
+def _join_columns(rows: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(*(rows[name] for name in names), "\x1f")

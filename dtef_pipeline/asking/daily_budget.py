@@ -44,13 +44,13 @@ class DailyBudget:
         """Whether a call that may cost so much could begin now; with nothing under way, False is the last word of today."""
         if self._read_at is None or time.monotonic() - self._read_at >= LEDGER_READ_S:
             self._read_ledger()
-        if self._within(most):
+        if self._is_within(most):
             return True
         if self._under_way:
             return False
         # The last word: a response that the ledger had before it was settled here was counted twice.
         self._read_ledger()
-        return self._within(most)
+        return self._is_within(most)
 
     def take(self, most: float) -> None:
         """Set aside what a call may cost that `fits` allowed."""
@@ -64,7 +64,7 @@ class DailyBudget:
         self._reserved = self._reserved - reserved if self._under_way else 0.0
         self._since += actual
 
-    def _within(self, most: float) -> bool:
+    def _is_within(self, most: float) -> bool:
         allowed = self.limit * (1 + _SUMMED_TO_THE_LIMIT)
         return self._ledger + self._since + self._reserved + most <= allowed
 

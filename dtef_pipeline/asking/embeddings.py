@@ -19,7 +19,7 @@ from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import field
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 Vectors = npt.NDArray[np.float32]
 """A vector a row."""
@@ -50,12 +50,12 @@ class Piece:
     """Its weight in the vector of the whole text."""
 
 
-def text_hash(text: str) -> str:
+def hash_text(text: str) -> str:
     """32 hexadecimal digits that stand for a text in tables of vectors."""
     return digest(text)
 
 
-def embedder_of(spec: ModelSpec) -> str:
+def identify_embedder(spec: ModelSpec) -> str:
     """What tells an embedder apart: its model string, and `max_tokens` (the length of its windows) where the models file sets it.
 
     Raises:
@@ -77,7 +77,7 @@ def embedder_of(spec: ModelSpec) -> str:
     return f"{spec.model}[max_tokens={spec.max_tokens}]" if "max_tokens" in given and not spec.is_local else spec.model
 
 
-def pieces(text: str, most: int = EMBEDDER_WINDOW) -> list[Piece]:
+def split_into_pieces(text: str, most: int = EMBEDDER_WINDOW) -> list[Piece]:
     """The text in windows of at most `most` tokens, as `estimate_tokens` counts them, cut between words; all of it, in order.
 
     A word that is longer by itself is cut at its characters. A text that fits is one piece, as it is.
@@ -86,7 +86,7 @@ def pieces(text: str, most: int = EMBEDDER_WINDOW) -> list[Piece]:
         return [Piece(text, whole)]
     found: list[Piece] = []
     held, tokens = "", 0
-    for word in _words(text, most):
+    for word in _split_words(text, most):
         more = estimate_tokens(word)
         if held and tokens + more > most:
             found.append(Piece(held, tokens))
@@ -95,10 +95,10 @@ def pieces(text: str, most: int = EMBEDDER_WINDOW) -> list[Piece]:
     return [*found, Piece(held, tokens)]
 
 
-def _words(text: str, most: int) -> Iterator[str]:
+def _split_words(text: str, most: int) -> Iterator[str]:
     """The words with the white space behind them; those that no window holds in parts of `most` characters, no more tokens than that."""
     start = 0
-    for end in (place for place in range(1, len(text) + 1) if place == len(text) or _begins_word(text, place)):
+    for end in (place for place in range(1, len(text) + 1) if place == len(text) or _is_word_start(text, place)):
         word, start = text[start:end], end
         if estimate_tokens(word) <= most:
             yield word
@@ -106,11 +106,11 @@ def _words(text: str, most: int) -> Iterator[str]:
             yield from (word[place : place + most] for place in range(0, len(word), most))
 
 
-def _begins_word(text: str, place: int) -> bool:
+def _is_word_start(text: str, place: int) -> bool:
     return text[place - 1].isspace() and not text[place].isspace()
 
 
-def joined(vectors: Vectors, tokens: Sequence[int]) -> Vectors:
+def combine_piece_vectors(vectors: Vectors, tokens: Sequence[int]) -> Vectors:
     """The vector of a text, (dimensions,), from those of its pieces, (pieces, dimensions).
 
     One piece: its vector as it is. Several: the mean of their unit vectors, weighted by tokens, at unit length.
@@ -118,18 +118,18 @@ def joined(vectors: Vectors, tokens: Sequence[int]) -> Vectors:
     if len(vectors) == 1:
         only: Vectors = vectors[0]
         return only
-    mean = np.average(unit(vectors.astype(np.float64)), axis=0, weights=tokens)
-    return unit(mean).astype(np.float32)
+    mean = np.average(normalize_vectors(vectors.astype(np.float64)), axis=0, weights=tokens)
+    return normalize_vectors(mean).astype(np.float32)
 
 
-def unit(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def normalize_vectors(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The vectors (last axis) at length 1; one of zeros stays so."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     scaled: npt.NDArray[Any] = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
     return scaled
 
 
-def batches(texts: Sequence[str]) -> list[range]:
+def split_text_batches(texts: Sequence[str]) -> list[range]:
     """The texts in calls, as ranges of places: at most `BATCH_TEXTS` texts and `BATCH_CHARACTERS` characters each."""
     found: list[range] = []
     start = characters = 0
@@ -141,7 +141,7 @@ def batches(texts: Sequence[str]) -> list[range]:
     return [*found, range(start, len(texts))] if texts else found
 
 
-def decoded(data: Sequence[Mapping[str, Any]], count: int) -> Vectors:
+def decode_vectors(data: Sequence[Mapping[str, Any]], count: int) -> Vectors:
     """The vectors of a server's answer, (count, dimensions), in the order of the texts that were sent.
 
     Args:
@@ -157,8 +157,10 @@ def decoded(data: Sequence[Mapping[str, Any]], count: int) -> Vectors:
         int(place) for place in (range(count) if all(place is None for place in places) else places) if isinstance(place, int)
     ]
     if len(data) != count or sorted(order) != list(range(count)):
-        raise ValueError(f"{counted(len(data), 'embedding')} of {counted(count, 'text')}, with the places {_first_few(places)}")
-    rows = [_vector(entry.get("embedding")) for entry in data]
+        raise ValueError(
+            f"{format_count(len(data), 'embedding')} of {format_count(count, 'text')}, with the places {_format_first_few(places)}"
+        )
+    rows = [_decode_vector(entry.get("embedding")) for entry in data]
     if len(lengths := {len(row) for row in rows}) != 1 or lengths == {0}:
         raise ValueError(f"embeddings of the lengths {', '.join(map(str, sorted(lengths)))}")
     vectors = np.empty((count, len(rows[0])), np.float32)
@@ -168,7 +170,7 @@ def decoded(data: Sequence[Mapping[str, Any]], count: int) -> Vectors:
     return vectors
 
 
-def _vector(embedding: Any) -> Vectors:
+def _decode_vector(embedding: Any) -> Vectors:
     """One vector, whichever form it was sent in."""
     try:
         if isinstance(embedding, str):
@@ -182,17 +184,17 @@ def _vector(embedding: Any) -> Vectors:
         raise ValueError(f"an embedding is neither a list of numbers nor base64 of 32-bit floats: {error}") from None
 
 
-def _first_few(values: Sequence[object]) -> str:
+def _format_first_few(values: Sequence[object]) -> str:
     return ", ".join(map(str, values[:5])) + (", ..." if len(values) > 5 else "")
 
 
-def packed(vectors: Vectors) -> str:
+def encode_stored_vectors(vectors: Vectors) -> str:
     """Vectors, (rows, dimensions), as the text in which the response store keeps them."""
     content = base64.b64encode(vectors.astype("<f4").tobytes()).decode("ascii")
     return json.dumps({"shape": list(vectors.shape), "float32": content}, separators=(",", ":"))
 
 
-def unpacked(text: str) -> Vectors:
+def decode_stored_vectors(text: str) -> Vectors:
     """The vectors that `packed` made a text of. Raises ValueError for any other text."""
     try:
         content = json.loads(text)
@@ -202,7 +204,7 @@ def unpacked(text: str) -> Vectors:
         raise ValueError(f"no stored vectors: {error!r}") from None
 
 
-def vector_table(embedder: str, rows: Mapping[str, tuple[Vectors, int]]) -> pa.Table:
+def build_vector_table(embedder: str, rows: Mapping[str, tuple[Vectors, int]]) -> pa.Table:
     """`EMBEDDING_SCHEMA`, one row per text hash, sorted by it. `rows`: (vector, windows) by text hash."""
     hashes = sorted(rows)
     vectors = [rows[one][0] for one in hashes]

@@ -49,10 +49,10 @@ def play(episodes: Sequence[Episode], ask: Ask, stored: Stored) -> list[Played]:
     requests = side_by_side.begin()
     if isinstance(ask, AsksOnward):
         if requests:
-            ask.onward(requests, side_by_side.go_on)
+            ask.ask_until_done(requests, side_by_side.continue_settled)
     else:
         while requests:
-            requests = side_by_side.go_on([request.key for request in requests], ask(requests))
+            requests = side_by_side.continue_settled([request.key for request in requests], ask(requests))
     return side_by_side.played
 
 
@@ -68,9 +68,9 @@ class _SideBySide:
         """The first requests of all, each once."""
         return self._next(range(len(self._episodes)))
 
-    def go_on(self, settled: Sequence[str], failures: Mapping[str, Failure]) -> list[Request]:
+    def continue_settled(self, settled: Sequence[str], failures: Mapping[str, Failure]) -> list[Request]:
         """The next requests, each once, of the episodes that waited for these."""
-        found = responses_by_key(self._stored(settled))
+        found = index_responses(self._stored(settled))
         moved: list[int] = []
         for key in settled:
             for at in self._waiting.pop(key, ()):
@@ -96,14 +96,14 @@ def play_by_key(episodes: Mapping[str, Sequence[Episode]], ask: Ask, stored: Sto
     return {key: list(islice(played, len(own))) for key, own in episodes.items()}
 
 
-def in_windows(episodes: Iterable[Of], most: int) -> Iterator[list[Of]]:
+def split_into_windows(episodes: Iterable[Of], most: int) -> Iterator[list[Of]]:
     """The episodes in groups of at most so many: what is held in memory at a time. They are made when their group's turn comes."""
     rest = iter(episodes)
     while some := list(islice(rest, most)):
         yield some
 
 
-def responses_by_key(responses: pa.Table) -> dict[str, Response]:
+def index_responses(responses: pa.Table) -> dict[str, Response]:
     """The rows of stored responses, by request key."""
     columns = [responses[name].to_pylist() for name in _RESPONSE_FIELDS]
     return {(response := Response(*values)).request_key: response for values in zip(*columns, strict=True)}

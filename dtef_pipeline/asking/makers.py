@@ -137,7 +137,7 @@ SERVING = (
 
 
 @lru_cache(maxsize=4096)
-def maker_of(model: str, *, own_server: bool = False) -> str | None:
+def find_maker(model: str, *, own_server: bool = False) -> str | None:
     """The company that made a model.
 
     Args:
@@ -154,7 +154,7 @@ def maker_of(model: str, *, own_server: bool = False) -> str | None:
     folders, name = rest[:-1], rest[-1]
     # As in bedrock/us.anthropic.claude-3-haiku.
     dotted = re.findall(r"[a-z][a-z0-9-]*(?=\.)", name)
-    begins = [name, name.rpartition(".")[2] if dotted else name, _of_account(name)]
+    begins = [name, name.rpartition(".")[2] if dotted else name, _strip_account(name)]
     for maker in KNOWN_MAKERS:
         if any(begin.startswith(family) for begin in begins for family in maker.families):
             return maker.name
@@ -165,12 +165,12 @@ def maker_of(model: str, *, own_server: bool = False) -> str | None:
     return next((part for part in reversed(folders) if part not in ("models", "accounts", "fireworks")), None)
 
 
-def _of_account(name: str) -> str:
+def _strip_account(name: str) -> str:
     """A name without what a user's own training put before it: `ft:gpt-4o-mini:acme` begins as `gpt-4o-mini`."""
     return name.removeprefix("ft:")
 
 
-def makers_said_in(name: str, makers: Sequence[Maker] = KNOWN_MAKERS) -> tuple[Maker, ...]:
+def find_makers_in_name(name: str, makers: Sequence[Maker] = KNOWN_MAKERS) -> tuple[Maker, ...]:
     """Those of the makers that a name of a model or maker is of, in whatever form people wrote it: `GPT 4`, `lmsys/vicuna-7b`, `Cohere`."""
     parts = [re.sub(r"[\s_-]+", "-", part).strip("-") for part in name.lower().split("/")]
     found = []
@@ -186,6 +186,6 @@ def _is_of_family(name: str, family: str) -> bool:
     return name == family.rstrip("-") or (name.startswith(family) and not name[len(family.rstrip("-"))].isalpha())
 
 
-def maker_named(name: str) -> Maker | None:
+def get_known_maker(name: str) -> Maker | None:
     """The entry of `KNOWN_MAKERS` with this name."""
     return next((maker for maker in KNOWN_MAKERS if maker.name == name), None)

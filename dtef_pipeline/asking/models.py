@@ -20,11 +20,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from dtef_pipeline.asking.addresses import Address, shown
-from dtef_pipeline.asking.selectors import SAMPLING, settings_text, spelled_setting, split_selector
-from dtef_pipeline.documents import Document, in_one_line, read_document
+from dtef_pipeline.asking.addresses import Address, redact_address
+from dtef_pipeline.asking.selectors import SAMPLING, format_setting, format_settings, split_selector
+from dtef_pipeline.documents import Document, format_in_one_line, read_document
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.nearest import list_nearest
 
 COMPUTED = "baseline/"
 """How a model string begins whose predictions are computed from the data, so that no server is asked. `load_models` takes their list."""
@@ -111,14 +111,14 @@ class ModelSpec(_Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_server(cls, values: Any, info: ValidationInfo) -> Any:
+    def _validate_serverless(cls, values: Any, info: ValidationInfo) -> Any:
         """Models without a server: no parameter that would do nothing, and always a seed where one is used."""
         if not isinstance(values, Mapping):
             return values
         model = values.get("model")
         if isinstance(model, str) and is_computed(model):
             _refuse(values, _COMPUTED_KEYS, f"{model} is computed, not asked")
-            return {"seed": _computed(info).get(model), **values, "temperature": None, "max_tokens": None}
+            return {"seed": _get_computed_models(info).get(model), **values, "temperature": None, "max_tokens": None}
         if isinstance(model, str) and model.startswith(IMPORTED):
             _refuse(values, _IMPORTED_KEYS, f"responses of {model} were made elsewhere")
             return {**values, "temperature": None, "max_tokens": None}
@@ -128,8 +128,8 @@ class ModelSpec(_Settings):
         return values
 
     @model_validator(mode="after")
-    def _consistent(self, info: ValidationInfo) -> ModelSpec:
-        computed = _computed(info) if info.context is not None else {self.model: self.seed}
+    def _check_consistency(self, info: ValidationInfo) -> ModelSpec:
+        computed = _get_computed_models(info) if info.context is not None else {self.model: self.seed}
         for belongs, known in ((self.is_computed, computed), (self.is_local, LOCAL_MODELS)):
             if belongs and self.model not in known:
                 raise ValueError(f"there is no {self.model!r}; known: {', '.join(known) or 'none'}")
@@ -153,7 +153,7 @@ class ModelSpec(_Settings):
     def variant(self) -> str:
         """Model string and sampling parameters that are set: `openai/gpt-4.1-mini[max_tokens=256,temperature=0]`."""
         given = {key: getattr(self, key) for key in sorted(SAMPLING)}
-        spelled = [f"{key}={spelled_setting(value)}" for key, value in given.items() if value is not None]
+        spelled = [f"{key}={format_setting(value)}" for key, value in given.items() if value is not None]
         return f"{self.model}[{','.join(spelled)}]" if spelled else self.model
 
     @property
@@ -204,56 +204,56 @@ class Models:
         Raises:
             ConfigError: a selector is none of the three, a setting is not possible, or two chosen models would share their responses.
         """
-        chosen = [spec for selector in selectors for spec in self._selected(selector, settings or {})]
+        chosen = [spec for selector in selectors for spec in self._resolve_selector(selector, settings or {})]
         _refuse_shared_variants([*self.specs.values(), *chosen])
         first: dict[str, ModelSpec] = {}
         for spec in chosen:
             first.setdefault(spec.variant, spec)
         return tuple(first.values())
 
-    def _selected(self, selector: str, settings: Mapping[str, Any]) -> list[ModelSpec]:
+    def _resolve_selector(self, selector: str, settings: Mapping[str, Any]) -> list[ModelSpec]:
         base, own = (selector, {}) if selector in self.specs else split_selector(selector)
-        found = self._named(base)
+        found = self._find_specs(base)
         return [
-            self._with_settings(spec, own if spec.is_computed or spec.is_imported else {**own, **settings}) for spec in found
+            self._apply_settings(spec, own if spec.is_computed or spec.is_imported else {**own, **settings}) for spec in found
         ]
 
-    def _named(self, selector: str) -> list[ModelSpec]:
+    def _find_specs(self, selector: str) -> list[ModelSpec]:
         if selector in self.specs:
             return [self.specs[selector]]
         if selector in self.collections:
             return [self.specs[name] for name in self.collections[selector]]
         if selector in self.computed or selector in LOCAL_MODELS or _is_litellm_string(selector):
             return [ModelSpec.model_validate({"name": selector, "model": selector}, context=self.computed)]
-        raise self._unknown(selector)
+        raise self._unknown_model_error(selector)
 
-    def _with_settings(self, spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
+    def _apply_settings(self, spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
         """The model with other sampling parameters, under the selector that stands for it."""
         if not settings:
             return spec
-        allowed = _allowed_keys(spec)
+        allowed = _find_allowed_keys(spec)
         given = {key: getattr(spec, key) for key in spec.model_fields_set if allowed is None or key in allowed}
-        where = f"model {spec.name!r} with {settings_text(settings)}"
+        where = f"model {spec.name!r} with {format_settings(settings)}"
         if unknown := [key for key in settings if key not in SAMPLING]:
             raise ConfigError(f"{where}: unknown setting {', '.join(map(repr, unknown))}; allowed: {', '.join(SAMPLING)}")
         try:
             changed = ModelSpec.model_validate({**given, **settings}, context=self.computed)
         except ValidationError as error:
-            raise ConfigError(f"{where}: {in_one_line(error, ModelSpec)}") from error
+            raise ConfigError(f"{where}: {format_in_one_line(error, ModelSpec)}") from error
         differing = {key: getattr(changed, key) for key in sorted(settings) if getattr(changed, key) != getattr(spec, key)}
-        return changed.model_copy(update={"name": f"{spec.name}@{settings_text(differing)}"}) if differing else spec
+        return changed.model_copy(update={"name": f"{spec.name}@{format_settings(differing)}"}) if differing else spec
 
-    def _unknown(self, selector: str) -> ConfigError:
+    def _unknown_model_error(self, selector: str) -> ConfigError:
         held = "".join(f" ({file} holds none)" for file in self.files_of_none)
         known = {*self.specs, *self.collections, *self.computed, *LOCAL_MODELS}
         return ConfigError(
-            f"no model or collection {selector!r}{held}; known: {nearest(selector.partition('@')[0], known)} (`dtef models` lists all); "
+            f"no model or collection {selector!r}{held}; known: {list_nearest(selector.partition('@')[0], known)} (`dtef models` lists all); "
             "or a litellm string such as openai/gpt-4.1-mini; "
             "settings follow an @: openai/gpt-4.1-mini@temperature=0.7"
         )
 
 
-def base_selector(selector: str) -> str:
+def strip_settings(selector: str) -> str:
     """The selector without its settings: `gpt-4.1-mini` of `gpt-4.1-mini@temperature=0.7`."""
     return split_selector(selector)[0]
 
@@ -280,23 +280,23 @@ def load_models(*sources: str | Path, computed: Mapping[str, int | None] | None 
         document = read_document(source, "model file", _TOP_LEVEL, _MEMBERS, called=f"model text {number}")
         document.mapping((), known=_TOP_LEVEL)
         for name in document.mapping(("models",)):
-            specs[str(name)] = _spec(name, document, computed or {})
+            specs[str(name)] = _parse_spec(name, document, computed or {})
         for name, members in document.mapping(("collections",)).items():
             listed[str(name)] = (members, document)
         of_none += [] if any(document.mapping((part,)) for part in _TOP_LEVEL) else [document.where]
-    collections = {name: _members(name, members, specs, document) for name, (members, document) in listed.items()}
+    collections = {name: _parse_members(name, members, specs, document) for name, (members, document) in listed.items()}
     _refuse_shared_variants(specs.values())
     return Models(specs=specs, collections=collections, computed=computed or {}, files_of_none=tuple(of_none))
 
 
-def _spec(name: Any, document: Document, computed: Mapping[str, int | None]) -> ModelSpec:
+def _parse_spec(name: Any, document: Document, computed: Mapping[str, int | None]) -> ModelSpec:
     place = ("models", name)
     values = document.mapping(place, known=[field for field in ModelSpec.model_fields if field != "name"])
     model = {"model": name} if "/" in str(name) else {}
-    return document.checked(ModelSpec, {**model, **values, "name": str(name)}, place, context=computed)
+    return document.validate_as(ModelSpec, {**model, **values, "name": str(name)}, place, context=computed)
 
 
-def _members(name: str, members: Any, specs: Mapping[str, ModelSpec], document: Document) -> tuple[str, ...]:
+def _parse_members(name: str, members: Any, specs: Mapping[str, ModelSpec], document: Document) -> tuple[str, ...]:
     place = ("collections", name)
     if name in specs:
         raise document.error(place, "there is a model of this name too; give one of them another name")
@@ -304,16 +304,16 @@ def _members(name: str, members: Any, specs: Mapping[str, ModelSpec], document: 
         raise document.error(place, f"got {members!r}; allowed: a list of model names")
     for member in members:
         if member not in specs:
-            raise document.error(place, f"no model {member!r}; known: {nearest(member, specs)}")
+            raise document.error(place, f"no model {member!r}; known: {list_nearest(member, specs)}")
     return tuple(dict.fromkeys(members))
 
 
-def _computed(info: ValidationInfo) -> Mapping[str, int | None]:
+def _get_computed_models(info: ValidationInfo) -> Mapping[str, int | None]:
     """The computed models that `load_models` was given; none where a ModelSpec is made by itself."""
     return info.context or {}
 
 
-def _allowed_keys(spec: ModelSpec) -> frozenset[str] | None:
+def _find_allowed_keys(spec: ModelSpec) -> frozenset[str] | None:
     """The settings that a model can have; None: all."""
     if spec.is_computed:
         return _COMPUTED_KEYS
@@ -335,7 +335,8 @@ def _refuse_shared_variants(specs: Iterable[ModelSpec]) -> None:
         if (spec.api_base or "").rstrip("/") != (other.api_base or "").rstrip("/"):
             raise ConfigError(
                 f"models {other.name!r} and {spec.name!r} are both {spec.variant}, but at different addresses "
-                f"({shown(other.api_base or 'the default')} and {shown(spec.api_base or 'the default')}); their responses would be "
+                f"({redact_address(other.api_base or 'the default')} and {redact_address(spec.api_base or 'the default')}); "
+                "their responses would be "
                 f"kept as one. To replace {other.name!r}, give the new model its name; to have both, let one server "
                 "serve it under another model name (vLLM: --served-model-name) or use another provider prefix "
                 "(openai/..., hosted_vllm/...)"
@@ -352,14 +353,14 @@ def _is_litellm_string(selector: str) -> bool:
     )
 
 
-def known_selector(selector: str, models: Models) -> str:
+def resolve_known_selector(selector: str, models: Models) -> str:
     """The name of the model of the models file that has this litellm string, with its address and prices; else the selector as it is.
 
     Settings stay as they are: `openai/gpt-4.1@seed=1` becomes `my-gpt@seed=1`.
     """
     if selector in models.specs or selector in models.collections:
         return selector
-    base = base_selector(selector)
+    base = strip_settings(selector)
     known = base in models.specs or base in models.collections
     name = None if known else next((name for name, spec in models.specs.items() if spec.model == base), None)
     return selector if name is None else f"{name}{selector.removeprefix(base)}"

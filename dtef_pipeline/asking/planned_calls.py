@@ -80,7 +80,7 @@ class PlannedTotals:
         self._seen.add(short)
         return True
 
-    def sorted_rows(self) -> list[PlannedCalls]:
+    def list_sorted_rows(self) -> list[PlannedCalls]:
         """What anything is planned of: by role in the order of a run, then in the order in which models were first asked."""
         planned = [row for row in self.rows.values() if row.planned]
         return sorted(planned, key=lambda row: PLANNED_ROLES.index(row.role))
@@ -88,10 +88,10 @@ class PlannedTotals:
 
 def prompt_tokens(messages: Sequence[Message]) -> int:
     """Estimated tokens of a conversation."""
-    return sum(tokens_of(message.text) for message in messages)
+    return sum(estimate_tokens_cached(message.text) for message in messages)
 
 
 @lru_cache(maxsize=8_192)
-def tokens_of(text: str) -> int:
+def estimate_tokens_cached(text: str) -> int:
     """`estimate_tokens`, once per text: the same instructions stand in many prompts."""
     return estimate_tokens(text)

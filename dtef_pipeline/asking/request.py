@@ -9,7 +9,7 @@ from typing import Annotated, Self
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import messages_id, request_key
+from dtef_pipeline.identity import compute_messages_id, request_key
 
 Hash = Annotated[str, "32 hexadecimal digits"]
 """A prompt id or a request key: see `identity.digest`."""
@@ -30,14 +30,14 @@ class Message:
     text: str
 
     def __post_init__(self) -> None:
-        _one_of("role of a message", self.role, SPEAKERS)
+        _require_member("role of a message", self.role, SPEAKERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """One draw of one prompt by one model variant in one snapshot.
 
-    The prompt is a system and a user text, or else a conversation (`of_messages`). Raises ConfigError when it is both, or when the role
+    The prompt is a system and a user text, or else a conversation (`build_request`). Raises ConfigError when it is both, or when the role
     is none of ROLES.
     """
 
@@ -66,7 +66,7 @@ class Request:
     """Texts at which the response ends, for models that take such. Readers end it there too, so they change neither the prompt nor the key."""
 
     def __post_init__(self) -> None:
-        _one_of("role of a request", self.role, ROLES)
+        _require_member("role of a request", self.role, ROLES)
         if self.messages and (self.system or self.user):
             raise ConfigError("a request has messages and a system or user text beside them: allowed: one of the two forms")
         if not self.key:
@@ -74,7 +74,7 @@ class Request:
             object.__setattr__(self, "key", key)
 
     @classmethod
-    def of_messages(
+    def build_request(
         cls,
         messages: Sequence[Message],
         model: ModelSpec,
@@ -91,7 +91,7 @@ class Request:
             raise ConfigError("a conversation without messages: allowed: at least one")
         turns = ((message.role, message.text) for message in messages)
         return cls(
-            prompt_id=messages_id(turns, response_schema=response_schema, answer_tokens=answer_tokens),
+            prompt_id=compute_messages_id(turns, response_schema=response_schema, answer_tokens=answer_tokens),
             system=None,
             user="",
             model=model,
@@ -161,7 +161,7 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class LostAttempt:
+class UnansweredCall:
     """A call that brought no response and that the provider may have billed, as the response store keeps it."""
 
     request_key: Hash
@@ -189,6 +189,6 @@ class Failure:
     """As those of `Response`."""
 
 
-def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
+def _require_member(what: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ConfigError(f"{what} {value!r}: allowed: {', '.join(allowed)}")

@@ -22,7 +22,7 @@ class RequestsOfModel:
     stored: Sequence[str] = ()
     """Those of the keys that are known to have a response in the store."""
 
-    def keys_not_stored(self) -> list[str]:
+    def list_missing_keys(self) -> list[str]:
         if len(self.stored) == len(self.keys):
             return []
         stored = set(self.stored)
@@ -43,17 +43,17 @@ class RequestList(Sequence[Request]):
     def keys(self) -> list[str]:
         return list(chain.from_iterable(part.keys for part in self.parts))
 
-    def where_stored(self, known: Collection[str]) -> RequestList:
+    def mark_stored(self, known: Collection[str]) -> RequestList:
         """The same, with the knowledge that these request keys have a response in the store."""
         return RequestList(replace(part, stored=[key for key in part.keys if key in known]) for part in self.parts)
 
-    def keys_not_stored(self) -> list[str]:
+    def list_missing_keys(self) -> list[str]:
         """The keys of those that are not known to have a response."""
-        return list(chain.from_iterable(part.keys_not_stored() for part in self.parts))
+        return list(chain.from_iterable(part.list_missing_keys() for part in self.parts))
 
-    def not_stored(self) -> Iterator[Request]:
+    def iterate_missing(self) -> Iterator[Request]:
         """Those themselves."""
-        return chain.from_iterable(part.make(keys) for part in self.parts if (keys := part.keys_not_stored()))
+        return chain.from_iterable(part.make(keys) for part in self.parts if (keys := part.list_missing_keys()))
 
     def __len__(self) -> int:
         return sum(len(part.keys) for part in self.parts)
@@ -65,6 +65,6 @@ class RequestList(Sequence[Request]):
         return list(self)[place]
 
 
-def keys_of(requests: Sequence[Request]) -> list[str]:
+def list_keys(requests: Sequence[Request]) -> list[str]:
     """The keys of the requests."""
     return requests.keys if isinstance(requests, RequestList) else [one.key for one in requests]

@@ -65,7 +65,7 @@ def sources(
     return found
 
 
-def distinct_requests(prompt_ids: Collection[str], draws: int, served: Mapping[str, SharedResponse]) -> int:
+def count_distinct_requests(prompt_ids: Collection[str], draws: int, served: Mapping[str, SharedResponse]) -> int:
     """How many requests are sent or replayed for `draws` draws of the distinct prompts."""
     elsewhere = {source for source in served.values() if source.prompt_id not in prompt_ids}
     return len(prompt_ids) * draws - len(served) + len(elsewhere)

@@ -39,12 +39,12 @@ def split_selector(selector: str) -> tuple[str, dict[str, str | None]]:
     return base, settings
 
 
-def settings_text(settings: Mapping[str, Any]) -> str:
+def format_settings(settings: Mapping[str, Any]) -> str:
     """The settings as they are spelled behind an @."""
-    return ",".join(f"{key}={'null' if value is None else spelled_setting(value)}" for key, value in settings.items())
+    return ",".join(f"{key}={'null' if value is None else format_setting(value)}" for key, value in settings.items())
 
 
-def spelled_setting(value: float | str) -> str:
+def format_setting(value: float | str) -> str:
     """One spelling per value: 0 for 0, 0.0 and -0.0."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))

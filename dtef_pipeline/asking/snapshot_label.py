@@ -80,7 +80,8 @@ def require_label(label: str, stored: Collection[str] = ()) -> str:
         return label
     if _LIKE_A_DATE.match(label) and not _is_dated(label):
         raise ConfigError(
-            f"snapshot {label!r} looks like a date and is none; allowed: a date written as year-month-day, such as {_meant(label)}, with a "
+            f"snapshot {label!r} looks like a date and is none; allowed: a date written as year-month-day, such as "
+            f"{_suggest_labels(label)}, with a "
             "time as in 2026-01-31T0200 or with more words behind it, or a label that does not look like a date"
         )
     if _OF_DEVICES.match(label):
@@ -99,7 +100,7 @@ def require_one_spelling(label: str, stored: Iterable[str]) -> None:
         )
 
 
-def label_time(label: str) -> tuple[datetime, timedelta] | None:
+def parse_label_time(label: str) -> tuple[datetime, timedelta] | None:
     """The time (UTC, without a zone) that a label begins with, and how long it lasts: a day for a date, no time for a time of day.
 
     None: the label begins with no date.
@@ -111,18 +112,18 @@ def label_time(label: str) -> tuple[datetime, timedelta] | None:
         day = datetime.fromisoformat(found["day"])
     except ValueError:
         return None
-    time = _of_day(found)
+    time = _parse_day_and_time(found)
     return (day, _DAY) if time is None else (time, timedelta(0))
 
 
 def snapshot_time(label: str, first_response: datetime | None) -> datetime | None:
     """When a snapshot was taken (UTC, without a zone): the date or time that its label begins with, else that of its first response."""
-    if (named := label_time(label)) is not None:
+    if (named := parse_label_time(label)) is not None:
         return named[0]
     return None if first_response is None else first_response.replace(tzinfo=None)
 
 
-def _of_day(found: re.Match[str]) -> datetime | None:
+def _parse_day_and_time(found: re.Match[str]) -> datetime | None:
     """The day and time of a label; None where it has no time that is one."""
     try:
         return datetime.fromisoformat(f"{found['day']}T{found['time']}") if found["time"] else None
@@ -130,18 +131,18 @@ def _of_day(found: re.Match[str]) -> datetime | None:
         return None
 
 
-def _meant(label: str) -> str:
+def _suggest_labels(label: str) -> str:
     """The dates that a label in another notation may stand for, as they are to be written: `2026-01-31 or 2031-01-26`."""
     plain = label.replace(".", "-").replace("_", "-")
     if week := re.fullmatch(r"([0-9]{4})-?[Ww]([0-9]{2})", plain):
         plain = f"{week[1]}-{week[2]}-1"
     notations: Sequence[str] = ("%G-%V-%u",) if week else _NOTATIONS
     fitting = (notation for notation in notations if _LENGTHS.get(notation, len(plain)) == len(plain))
-    days = dict.fromkeys(day for notation in fitting if (day := _day(plain, notation)))
+    days = dict.fromkeys(day for notation in fitting if (day := _parse_day(plain, notation)))
     return " or ".join(list(days)[:_MOST_MEANT]) or "2026-01-31"
 
 
-def _day(text: str, notation: str) -> str | None:
+def _parse_day(text: str, notation: str) -> str | None:
     try:
         day = datetime.strptime(text, notation).date()
     except ValueError:
@@ -152,4 +153,8 @@ def _day(text: str, notation: str) -> str | None:
 def _is_dated(label: str) -> bool:
     """Whether both the date and the time that a label begins with are ones."""
     found = _DATED.match(label)
-    return found is not None and label_time(label) is not None and (not found["time"] or _of_day(found) is not None)
+    return (
+        found is not None
+        and parse_label_time(label) is not None
+        and (not found["time"] or _parse_day_and_time(found) is not None)
+    )

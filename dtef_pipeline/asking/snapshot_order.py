@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from dtef_pipeline.asking.snapshot_label import label_time
+from dtef_pipeline.asking.snapshot_label import parse_label_time
 
 FIRST_LABEL = "base"
 """The label of what is asked without another: before the others whose time is not known either."""
@@ -21,7 +21,7 @@ TIMES_TABLE = "snapshot_times"
 """The table of a connection whose `scores` are not all there are: (snapshot, first_response) of all."""
 
 
-def times_sql(scores: str) -> str:
+def build_times_sql(scores: str) -> str:
     """SQL of the rows of TIMES_TABLE, from a relation with all scores. Rows that no model was asked for have no time and give none."""
     return f"SELECT snapshot, min(answered_at) AS first_response FROM {scores} GROUP BY snapshot"
 
@@ -32,16 +32,18 @@ def snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     has_times = connection.execute(known, [TIMES_TABLE]).fetchall()[0][0]
     if not has_times and not has_several(connection):
         return [label for (label,) in connection.execute("SELECT DISTINCT snapshot::VARCHAR FROM scores").fetchall()]
-    rows = _rows(connection, TIMES_TABLE) if has_times else times(connection)
-    return in_order({label: time_of(us) for label, us in rows})
+    rows = _query_times(connection, TIMES_TABLE) if has_times else times(connection)
+    return sort_labels({label: convert_microseconds(us) for label, us in rows})
 
 
 def order_in(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
     """The labels of all snapshots that a table with the columns `snapshot` and `answered_at` has, the earliest first."""
-    return in_order({label: time_of(us) for label, us in _rows(connection, f"({times_sql(table)})")})
+    return sort_labels(
+        {label: convert_microseconds(us) for label, us in _query_times(connection, f"({build_times_sql(table)})")}
+    )
 
 
-def time_of(us: float | None) -> datetime | None:
+def convert_microseconds(us: float | None) -> datetime | None:
     """The time (UTC) so many microseconds after the beginning of 1970; None: not known."""
     return None if us is None else datetime.fromtimestamp(us / 1e6, UTC)
 
@@ -53,10 +55,10 @@ def has_several(connection: duckdb.DuckDBPyConnection) -> bool:
 
 def times(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, int | None]]:
     """The rows of TIMES_TABLE, where `scores` are all there are; the first response in microseconds since 1970."""
-    return _rows(connection, f"({times_sql('scores')})")
+    return _query_times(connection, f"({build_times_sql('scores')})")
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, of_times: str) -> list[tuple[str, int | None]]:
+def _query_times(connection: duckdb.DuckDBPyConnection, of_times: str) -> list[tuple[str, int | None]]:
     return connection.execute(f"SELECT snapshot::VARCHAR, epoch_us(first_response) FROM {of_times}").fetchall()
 
 
@@ -66,16 +68,16 @@ def take_times(connection: duckdb.DuckDBPyConnection, of_all: Sequence[tuple[str
     connection.executemany(f"INSERT INTO {TIMES_TABLE} VALUES (?, make_timestamptz(?))", [list(row) for row in of_all])
 
 
-def in_order(first_responses: Mapping[str, datetime | None]) -> list[str]:
+def sort_labels(first_responses: Mapping[str, datetime | None]) -> list[str]:
     """Labels, the earliest first, by when the first response of each came; None: not known, as of snapshots that asked no model.
 
     Those without any time come first, where they hide no other. At equal times the first response decides, then the label, whose numbers
     count as numbers: n9 before n10.
     """
-    return sorted(first_responses, key=lambda label: _place(label, first_responses[label]))
+    return sorted(first_responses, key=lambda label: _sort_key(label, first_responses[label]))
 
 
-def place_sql(order: Sequence[str]) -> str:
+def build_place_sql(order: Sequence[str]) -> str:
     """SQL: the place of a row's `snapshot` in the order, from 1; null for one that is not in it."""
     labels = ", ".join("'{}'".format(label.replace("'", "''")) for label in order)
     return f"list_position([{labels}]::VARCHAR[], snapshot::VARCHAR)"
@@ -85,23 +87,23 @@ def among(order: Sequence[str], labels: Iterable[str]) -> list[str]:
     """The labels as they stand in the order; any that it lacks come first."""
     wanted = set(labels)
     known = [label for label in order if label in wanted]
-    return [*in_order(dict.fromkeys(wanted.difference(known))), *known]
+    return [*sort_labels(dict.fromkeys(wanted.difference(known))), *known]
 
 
-def _place(label: str, first_response: datetime | None) -> tuple[Any, ...]:
-    first = None if first_response is None else _without_zone(first_response)
-    named = label_time(label)
+def _sort_key(label: str, first_response: datetime | None) -> tuple[Any, ...]:
+    first = None if first_response is None else _strip_zone(first_response)
+    named = parse_label_time(label)
     time = first if named is None else named[0]
     if named is not None and first is not None and named[0] <= first < named[0] + named[1]:
         time = first
-    return time is not None, time or datetime.min, first or datetime.min, label != FIRST_LABEL, _numbered(label), label
+    return time is not None, time or datetime.min, first or datetime.min, label != FIRST_LABEL, _split_numbers(label), label
 
 
-def _without_zone(time: datetime) -> datetime:
+def _strip_zone(time: datetime) -> datetime:
     return (time.astimezone(UTC) if time.tzinfo else time).replace(tzinfo=None)
 
 
-def _numbered(label: str) -> list[tuple[str, int, str]]:
+def _split_numbers(label: str) -> list[tuple[str, int, str]]:
     """The text and the number behind it, in turn; a number sorts by how many digits it has, then by them."""
     parts = re.split(r"([0-9]+)", label)
     numbers = [part.lstrip("0") for part in (*parts[1::2], "")]

@@ -20,10 +20,10 @@ _ASCII_KINDS = bytes(
 
 def estimate_tokens(text: str) -> int:
     """Estimated tokens of `text`: one token per run of up to 6 letters or 3 digits, and per other character; blanks are free."""
-    return _tokens_of_ascii(text.encode()) if text.isascii() else len(_ONE_TOKEN.findall(text))
+    return _estimate_ascii_tokens(text.encode()) if text.isascii() else len(_ONE_TOKEN.findall(text))
 
 
-def _tokens_of_ascii(text: bytes) -> int:
+def _estimate_ascii_tokens(text: bytes) -> int:
     """The same in a fraction of the time: what is one token becomes one character, the longest runs first, and what is left is counted."""
     kinds = text.translate(_ASCII_KINDS)
     for length in range(6, 1, -1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dtef_pipeline.asking.models import LOCAL_MODELS, ModelSpec
 
 
-def spec_of(name: str, variant: str) -> ModelSpec | None:
+def parse_variant(name: str, variant: str) -> ModelSpec | None:
     """The model that a variant stands for, as far as its responses depend on it; None where the variant is not spelled as such."""
     model, _, settings = variant.removesuffix("]").partition("[")
     given = {part.partition("=")[0]: part.partition("=")[2] for part in settings.split(",") if part}

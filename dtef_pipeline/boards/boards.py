@@ -16,15 +16,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED
-from dtef_pipeline.boards.cells import BoardOptions, identify, load_cells, scores_by_metric, scores_of_this_version
+from dtef_pipeline.boards.cells import BoardOptions, identify, load_cells, load_scores_by_metric, require_current_scores
 from dtef_pipeline.boards.intervals import board_intervals
-from dtef_pipeline.boards.scored import Codes, Noise, Scored
+from dtef_pipeline.boards.scored import BoardSubject, Codes, Noise
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import Floats
-from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.statistics.two_way import fit_effects
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 BY_METRIC = "metric"
 """The view of all metrics side by side; the others are the groups of the keys."""
@@ -44,7 +44,7 @@ class BoardEvidence(NamedTuple):
 def load_evidence(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> BoardEvidence:
     """For several boards of the same options: loaded once, given to each."""
     cells = load_cells(connection, options)
-    with scores_of_this_version(options.subject.keys):
+    with require_current_scores(options.subject.keys):
         return BoardEvidence(cells, options.subject.noise(connection, cells, options))
 
 
@@ -61,14 +61,14 @@ def board(
     """
     groups = options.subject.keys.groups
     if by == BY_METRIC:
-        return _metric_ranks(connection, options, evidence)
+        return _rank_by_metrics(connection, options, evidence)
     if by not in groups:
         raise ConfigError(f"view {by!r}: allowed: {', '.join((*groups, BY_METRIC))}")
     cells = evidence.cells if evidence else load_cells(connection, options)
-    frame = _board_of(cells, groups[by], options.subject).assign(metric=options.metric)
+    frame = _compute_board(cells, groups[by], options.subject).assign(metric=options.metric)
     if not options.intervals:
         return frame
-    with scores_of_this_version(options.subject.keys):
+    with require_current_scores(options.subject.keys):
         noise = evidence.noise if evidence else options.subject.noise(connection, cells, options)
     names = [*groups[by], *options.subject.keys.asked, *MODEL]
     added = board_intervals(cells, noise, groups[by], options)
@@ -90,7 +90,7 @@ class _Places(NamedTuple):
     is_reference: npt.NDArray[np.bool_]  # (rows,)
 
 
-def _places(cells: pd.DataFrame, group_by: Sequence[str], subject: Scored) -> _Places:
+def _places(cells: pd.DataFrame, group_by: Sequence[str], subject: BoardSubject) -> _Places:
     keys = subject.keys
     row, rows = identify(cells, [*group_by, *keys.asked, *MODEL])
     group, _ = identify(rows, [*group_by, *keys.asked])
@@ -107,7 +107,7 @@ def _places(cells: pd.DataFrame, group_by: Sequence[str], subject: Scored) -> _P
     )
 
 
-def _board_of(cells: pd.DataFrame, group_by: Sequence[str], subject: Scored) -> pd.DataFrame:
+def _compute_board(cells: pd.DataFrame, group_by: Sequence[str], subject: BoardSubject) -> pd.DataFrame:
     """The board of `cells` (as of `load_cells`) without intervals."""
     places, asked = _places(cells, group_by, subject), subject.keys.asked
     read, answered = (
@@ -122,34 +122,34 @@ def _board_of(cells: pd.DataFrame, group_by: Sequence[str], subject: Scored) -> 
     return frame[[*group_by, "rank", *MODEL, *asked, "score", "adjusted_score", "n_pairs", "parse_rate", "note"]]
 
 
-def _rank_rows(places: _Places, score: Floats, subject: Scored) -> dict[str, Any]:
+def _rank_rows(places: _Places, score: Floats, subject: BoardSubject) -> dict[str, Any]:
     """Means and ranks of a board's rows under scores (cells,), NaN: none; `place` is the rank if all were ranked, `note` why one is not."""
     rows, groups = len(places.rows), int(places.group.max(initial=-1)) + 1
     scored = np.isfinite(score)
     of_cell = places.group[places.row]
     n_pairs = np.bincount(places.row[scored], minlength=rows)
-    n_parts = _distinct(places.row[scored], places.part[scored], rows)
-    needed = np.minimum(subject.ranked_from, _shared_parts(places, scored)[places.group])
+    n_parts = _count_distinct(places.row[scored], places.part[scored], rows)
+    needed = np.minimum(subject.ranked_from, _count_shared_parts(places, scored)[places.group])
     is_broad = (n_pairs > 0) & (n_parts >= needed)
     adjusted = adjust_scores(places.row, places.cell, score, places.group, places.counts & is_broad, places.is_reference)
-    rank = pd.Series(ranks(np.where(is_broad, adjusted, np.nan), places.group))
-    pairs = _distinct(of_cell, places.cell, groups)[places.group]
+    rank = pd.Series(rank_numbers(np.where(is_broad, adjusted, np.nan), places.group))
+    pairs = _count_distinct(of_cell, places.cell, groups)[places.group]
     return {
         "rank": rank.astype("Int32" if rank.isna().any() else "int32"),
-        "place": ranks(adjusted, places.group),
-        "score": _mean(places.row, score, rows),
+        "place": rank_numbers(adjusted, places.group),
+        "score": _mean_by_code(places.row, score, rows),
         "adjusted_score": np.clip(adjusted, 0, 1),
         "n_pairs": n_pairs,
-        "note": _why_unranked(adjusted, n_pairs, n_parts, needed, pairs, subject),
+        "note": _explain_unranked(adjusted, n_pairs, n_parts, needed, pairs, subject),
     }
 
 
-def _shared_parts(places: _Places, scored: npt.NDArray[np.bool_]) -> Codes:
+def _count_shared_parts(places: _Places, scored: npt.NDArray[np.bool_]) -> Codes:
     """(groups,) parts of the cells that two rows or more that count have; of all cells where there are none."""
     of_cell, groups = places.group[places.row], int(places.group.max(initial=-1)) + 1
     says = scored & places.counts[places.row]
     shared = says & (np.bincount(places.cell[says], minlength=int(places.cell.max(initial=-1)) + 1)[places.cell] > 1)
-    parts, every = (_distinct(of_cell[some], places.part[some], groups) for some in (shared, np.ones_like(shared)))
+    parts, every = (_count_distinct(of_cell[some], places.part[some], groups) for some in (shared, np.ones_like(shared)))
     return np.where(parts > 0, parts, every)
 
 
@@ -157,14 +157,16 @@ def _share_words(share: float) -> str:
     return "less than 1%" if share < 0.01 else f"{share:.0%}"
 
 
-def _why_unranked(adjusted: Floats, n_pairs: Codes, n_parts: Codes, needed: Codes, pairs: Codes, subject: Scored) -> list[str]:
+def _explain_unranked(
+    adjusted: Floats, n_pairs: Codes, n_parts: Codes, needed: Codes, pairs: Codes, subject: BoardSubject
+) -> list[str]:
     """Why each row has no rank, or that it is ranked by few of the `pairs` of its group, in words; empty elsewhere."""
     notes = []
     for value, own, parts, least, every in zip(adjusted, n_pairs, n_parts, needed, pairs, strict=True):
         if not own:
             notes.append(f"{NO_RANK}: no score")
         elif parts < least:
-            notes.append(f"{NO_RANK}: scores in {counted(int(parts), subject.keys.space[1])} only, and {least} are needed")
+            notes.append(f"{NO_RANK}: scores in {format_count(int(parts), subject.keys.space[1])} only, and {least} are needed")
         elif np.isnan(value):
             notes.append(f"{NO_RANK}: it shares no pair with the ranked models")
         elif own < _FEW_PAIRS * every:
@@ -195,9 +197,9 @@ def adjust_scores(
     fit = np.isfinite(score) & counts[row]
     effects = fit_effects(row[fit], cell[fit], score[fit], rows, cells)
     n_scores = np.bincount(row[fit], minlength=rows)
-    compared = _compared_rows(effects.component, n_scores, group, is_reference & counts, groups)
+    compared = _mark_compared_rows(effects.component, n_scores, group, is_reference & counts, groups)
     used = fit & compared[row]
-    of_cell = _mean(cell[used], score[used] - np.nan_to_num(effects.of_row)[row[used]], cells)
+    of_cell = _mean_by_code(cell[used], score[used] - np.nan_to_num(effects.of_row)[row[used]], cells)
     of_group = np.zeros(cells, dtype=np.int64)
     of_group[cell] = group[row]
     by_reference = np.bincount(cell[used & is_reference[row]], minlength=cells) > 0
@@ -206,13 +208,13 @@ def adjust_scores(
     # Where no cell tells two rows apart, those of the only row do for the others.
     known |= (np.bincount(of_group[known], minlength=groups) == 0)[of_group]
     of_cell = np.where(known, of_cell, np.nan)
-    level = _mean(of_group, np.where(by_reference | ~has_reference[of_group], of_cell, np.nan), groups)
-    adjusted = _mean(row, score - of_cell[cell], rows) + level[group]
+    level = _mean_by_code(of_group, np.where(by_reference | ~has_reference[of_group], of_cell, np.nan), groups)
+    adjusted = _mean_by_code(row, score - of_cell[cell], rows) + level[group]
     n_counting = np.bincount(group[n_scores > 0], minlength=groups)
-    return np.where(n_counting[group] == 0, _mean(row, score, rows), adjusted)
+    return np.where(n_counting[group] == 0, _mean_by_code(row, score, rows), adjusted)
 
 
-def _compared_rows(
+def _mark_compared_rows(
     component: Codes, n_scores: Codes, group: Codes, is_reference: npt.NDArray[np.bool_], groups: int
 ) -> npt.NDArray[np.bool_]:
     """(rows,) whether a row is compared with others: it is in the component of its group's reference, else in that with most scores.
@@ -230,7 +232,7 @@ def _compared_rows(
     return np.asarray((component == main[group]) | alone)
 
 
-def _mean(of: Codes, values: Floats, size: int) -> Floats:
+def _mean_by_code(of: Codes, values: Floats, size: int) -> Floats:
     """(size,) means of the values that are known, NaN where none is."""
     known = np.isfinite(values)
     count = np.bincount(of[known], minlength=size)
@@ -238,34 +240,36 @@ def _mean(of: Codes, values: Floats, size: int) -> Floats:
     return np.asarray(mean)
 
 
-def _distinct(of: Codes, what: Codes, size: int) -> Codes:
+def _count_distinct(of: Codes, what: Codes, size: int) -> Codes:
     """(size,) how many different values of `what` each has."""
     many = int(what.max(initial=0)) + 1
     return np.bincount(pd.unique(of * many + what) // many, minlength=size)
 
 
-def _metric_ranks(connection: duckdb.DuckDBPyConnection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+def _rank_by_metrics(
+    connection: duckdb.DuckDBPyConnection, options: BoardOptions, evidence: BoardEvidence | None
+) -> pd.DataFrame:
     """Every model under every metric, with the means of its corrected errors; rows in the order of the chosen metric."""
     keys, corrected = [*MODEL, *options.subject.keys.asked], list(options.subject.corrected)
     cells = evidence.cells if evidence else load_cells(connection, options)
-    frame = _board_of(cells, (), options.subject).assign(metric=options.metric)
+    frame = _compute_board(cells, (), options.subject).assign(metric=options.metric)
     frame = frame[[*keys, "n_pairs", "score", "parse_rate", "metric"]]
-    for metric, ranked in _ranks_by_metric(connection, options):
+    for metric, ranked in _iterate_metric_ranks(connection, options):
         each = ranked.rename(columns={"score": metric, "rank": f"{metric}_rank"})
         frame = frame.merge(each, on=keys, how="left", suffixes=("", "_"))
     errors = cells.astype(dict.fromkeys(keys, str)).groupby(keys)[corrected].mean()
     return frame.merge(errors, left_on=keys, right_index=True, how="left")
 
 
-def _ranks_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> Iterator[tuple[str, pd.DataFrame]]:
+def _iterate_metric_ranks(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> Iterator[tuple[str, pd.DataFrame]]:
     """Each metric with the keys of the overall board's rows, `score` and `rank` under it."""
     subject = options.subject
     names = [*MODEL, *subject.keys.asked, "score", "rank"]
     if options.cells == "shared":  # which cells these are depends on the metric
         for metric in subject.metrics:
-            yield metric, _board_of(load_cells(connection, replace(options, metric=metric)), (), subject)[names]
+            yield metric, _compute_board(load_cells(connection, replace(options, metric=metric)), (), subject)[names]
         return
-    cells = scores_by_metric(connection, options)
+    cells = load_scores_by_metric(connection, options)
     places = _places(cells, (), subject)
     rows = places.rows.astype(str)
     for metric in subject.metrics:

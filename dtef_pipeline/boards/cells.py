@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_order import place_sql, snapshot_order
-from dtef_pipeline.boards.scored import Scored
+from dtef_pipeline.asking.snapshot_order import build_place_sql, snapshot_order
+from dtef_pipeline.boards.scored import BoardSubject
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.seed import SEED
@@ -40,7 +40,7 @@ class BoardOptions:
     samples of answers behind them. A family's own options say what `chosen` are.
     """
 
-    subject: Scored
+    subject: BoardSubject
     metric: str
     targets: str = "clean"
     cells: str = "own"
@@ -85,7 +85,7 @@ def policy_sql(options: BoardOptions, metric: str | None = None) -> str:
     return f"CASE status WHEN 'ok' THEN {similarity} {fixed} END"
 
 
-def _where(options: BoardOptions) -> str:
+def _cells_where_sql(options: BoardOptions) -> str:
     left_out = options.subject.keys.left_out
     conditions = [
         *(f"list_contains(${name}, {name})" for name, values in options.chosen.items() if values),
@@ -127,24 +127,24 @@ def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions, more
             avg({score}) AS score, avg({score}) FILTER (status = 'ok') AS parsed_score, {corrected}
             count(*) AS n_total, count(*) FILTER (status = 'ok') AS n_ok, count(*) FILTER (status IN ({answered})) AS n_answered,
             {", ".join((*(f"count(*) FILTER (status = '{one}') AS n_{one}" for one in STATUSES if one != "ok"), *more))}
-        FROM scores WHERE {_where(options)} GROUP BY {cell}, {model}, snapshot
+        FROM scores WHERE {_cells_where_sql(options)} GROUP BY {cell}, {model}, snapshot
         QUALIFY row_number() OVER (
-            PARTITION BY {cell}, {model} ORDER BY avg({score}) IS NULL, {_place(connection, options)} DESC NULLS LAST
+            PARTITION BY {cell}, {model} ORDER BY avg({score}) IS NULL, {_snapshot_place_sql(connection, options)} DESC NULLS LAST
         ) = 1
     ){shared if options.cells == "shared" else ", cells AS (FROM own)"}
     """
 
 
-def _place(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> str:
+def _snapshot_place_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> str:
     """SQL: by what the snapshots of a cell are sorted. Of a single snapshot no order is needed."""
     if options.snapshot is not None:
         return "0"
-    with scores_of_this_version(options.subject.keys):
-        return place_sql(snapshot_order(connection))
+    with require_current_scores(options.subject.keys):
+        return build_place_sql(snapshot_order(connection))
 
 
 @contextmanager
-def scores_of_this_version(keys: Keys) -> Iterator[None]:
+def require_current_scores(keys: Keys) -> Iterator[None]:
     """For queries of a family's `scores`: files written before a column was there are a WarehouseError that says how to mend them."""
     try:
         yield
@@ -187,14 +187,14 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
         {cells_sql(connection, options)}, reference AS ({reference})
         SELECT {named}, score, parsed_score, {", ".join((*subject.corrected, *COUNTED))}, {facts}, {references}
         FROM cells LEFT JOIN reference USING ({pair})
-        ORDER BY {_in_order(subject.keys)}
+        ORDER BY {_order_by_sql(subject.keys)}
         """
-    with scores_of_this_version(subject.keys):
+    with require_current_scores(subject.keys):
         rows = connection.sql(query, params=parameters(options)).to_arrow_table()
-    return with_clusters(_categorical(rows, subject.keys), connection, subject)
+    return add_clusters(_make_categorical(rows, subject.keys), connection, subject)
 
 
-def with_clusters(rows: pd.DataFrame, connection: duckdb.DuckDBPyConnection, subject: Scored) -> pd.DataFrame:
+def add_clusters(rows: pd.DataFrame, connection: duckdb.DuckDBPyConnection, subject: BoardSubject) -> pd.DataFrame:
     """The rows with `same_item`, equal in rows of equal items, and `cluster`, equal in rows that are not independent; both categorical.
 
     `rows` have the columns `Keys.shared_item`. What `reference_scores` and the subject's `clusters` know nothing of is an item, and a cluster,
@@ -204,7 +204,7 @@ def with_clusters(rows: pd.DataFrame, connection: duckdb.DuckDBPyConnection, sub
     code, items = identify(rows[names].astype("category"), names)
     items = items.astype(str)
     known = pd.DataFrame(columns=[*names, "same_item"], dtype=str)
-    with scores_of_this_version(subject.keys):
+    with require_current_scores(subject.keys):
         if has_table(connection, "reference_scores"):
             item = ", ".join(names)
             known = connection.sql(f"SELECT {item}, min(cluster) AS same_item FROM reference_scores GROUP BY {item}").df()
@@ -215,7 +215,7 @@ def with_clusters(rows: pd.DataFrame, connection: duckdb.DuckDBPyConnection, sub
     return rows.assign(same_item=pd.Categorical(same).take(code), cluster=pd.Categorical(cluster).take(code))
 
 
-def scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
+def load_scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """The `score` of `load_cells` under every metric at once, one column per metric; its other columns are those that say what and who a row is.
 
     One row per cell and model variant, whatever `options.cells` and `options.metric` say. Under each metric the latest snapshot with a score
@@ -226,24 +226,24 @@ def scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOption
     asked = ", ".join((*subject.keys.cell, *MODEL))
     drawn = ", ".join(f"avg({policy_sql(options, metric)}) AS {metric}" for metric in subject.metrics)
     latest = ", ".join(f"arg_max({metric}, place) AS {metric}" for metric in subject.metrics)
-    place = _place(connection, options)
+    place = _snapshot_place_sql(connection, options)
     query = f"""
         WITH of_snapshots AS (
-            SELECT {asked}, {place} AS place, {drawn} FROM scores WHERE {_where(options)} GROUP BY {asked}, snapshot
+            SELECT {asked}, {place} AS place, {drawn} FROM scores WHERE {_cells_where_sql(options)} GROUP BY {asked}, snapshot
         )
         SELECT {asked}, {latest} FROM of_snapshots GROUP BY {asked}
-        ORDER BY {_in_order(subject.keys)}
+        ORDER BY {_order_by_sql(subject.keys)}
         """
-    with scores_of_this_version(subject.keys):
-        return _categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
+    with require_current_scores(subject.keys):
+        return _make_categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
 
 
-def _in_order(keys: Keys) -> str:
+def _order_by_sql(keys: Keys) -> str:
     """SQL: the columns by which cells are sorted, so that equal scores are added in one order."""
     return ", ".join((*MODEL, *reversed(keys.asked), *keys.pair))
 
 
-def _categorical(rows: pa.Table, keys: Keys) -> pd.DataFrame:
+def _make_categorical(rows: pa.Table, keys: Keys) -> pd.DataFrame:
     """The rows with their text columns as categories."""
     for name in {*keys.row, *keys.described} & set(rows.column_names):
         place = rows.schema.get_field_index(name)

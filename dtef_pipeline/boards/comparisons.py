@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.boards.families import BETTER, OTHER, with_families
-from dtef_pipeline.boards.pairs import PairSums, paired, with_models
-from dtef_pipeline.boards.scored import Scored
+from dtef_pipeline.boards.families import BETTER, OTHER, add_families
+from dtef_pipeline.boards.pairs import PairSums, add_model_columns, compare_pairs
+from dtef_pipeline.boards.scored import BoardSubject
 from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.differences import (
     Codes,
@@ -23,8 +23,8 @@ from dtef_pipeline.statistics.differences import (
 )
 from dtef_pipeline.statistics.products import product
 from dtef_pipeline.statistics.rank_bounds import rank_bounds
-from dtef_pipeline.statistics.shared_noise import in_common
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.statistics.shared_noise import compute_common_variance
+from dtef_pipeline.text.counted import list_first_names
 
 _MOST_NAMED = 3
 _OF_PARSED = {
@@ -83,29 +83,29 @@ class _Pairs(NamedTuple):
     noise: Floats  # (pairs,): variance of the sums that people make if the noise of items correlated by 1; 0: not known
 
 
-def comparisons(
+def compare_all_pairs(
     cells: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None, *, parsed: bool = True
 ) -> pd.DataFrame:
     """Every two models (variants) on the cells that both have a score for, the better one first.
 
     `cells` as of `load_cells`, of which `noise` (rows, replicates) are the centred deviations when the answers are drawn anew. Pairs
     without a shared cell have no row. `difference` is in units of the score, above 0 or 0, with its cluster-robust interval and `p` of its t
-    test. `among`, `p_adjusted` and the verdicts are those of `with_families`.
+    test. `among`, `p_adjusted` and the verdicts are those of `add_families`.
 
     What begins with `parsed` says the same of the cells where both have a parsed score, by these scores alone; without `parsed` it is null.
     """
     tables = []
-    for asked, rows in _by_asked(cells, options.subject):
-        grid = _grid(cells.iloc[rows], options, None if noise is None else noise[rows])
+    for asked, rows in _iterate_conditions(cells, options.subject):
+        grid = _build_grid(cells.iloc[rows], options, None if noise is None else noise[rows])
         if len(grid.models) > 1:
             tables.append(_compare(grid, options, parsed).assign(**asked))
     if not tables:
         return pd.DataFrame(columns=[*options.subject.keys.asked, *_OF_COMPARISON])
-    table = with_families(pd.concat(tables, ignore_index=True), options)
+    table = add_families(pd.concat(tables, ignore_index=True), options)
     return table.assign(targets=options.targets, metric=options.metric)[[*options.subject.keys.asked, *_OF_COMPARISON]]
 
 
-def _by_asked(cells: pd.DataFrame, subject: Scored) -> Iterator[tuple[Mapping[str, str], Codes]]:
+def _iterate_conditions(cells: pd.DataFrame, subject: BoardSubject) -> Iterator[tuple[Mapping[str, str], Codes]]:
     """Each way of asking, by column, smallest first, with the places of its scored rows."""
     names = list(subject.keys.asked)
     scored = np.flatnonzero(cells["score"].notna())
@@ -115,7 +115,7 @@ def _by_asked(cells: pd.DataFrame, subject: Scored) -> Iterator[tuple[Mapping[st
         yield dict(zip(names, values, strict=True)), scored[code == place]
 
 
-def _grid(rows: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None) -> _Grid:
+def _build_grid(rows: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None) -> _Grid:
     keys = options.subject.keys
     model, models = places(rows, list(MODEL))
     cell, _ = places(rows, list(keys.pair))
@@ -136,7 +136,7 @@ def _grid(rows: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float
     return _Grid(models, scores, deviations, starts, part[order], sample[order], parsed, answered, item_of[order])
 
 
-def _pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
+def _sum_pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
     """Sums over the shared cells of a cluster are products of its scores with who has a score: one small matrix per cluster.
 
     `left` and `right` (pairs,) are the models of each pair.
@@ -150,13 +150,17 @@ def _pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
         on_shared = product(scores[cells].T, mask[cells])
         sums[cluster], others[cluster] = on_shared[left, right], on_shared[right, left]
         counts[cluster] = product(mask[cells].T, mask[cells])[left, right]
-    items = sum(product(one.T, one)[left, right] > 0 for one in _by_item(mask, grid.item))
+    items = sum(product(one.T, one)[left, right] > 0 for one in _split_by_item(mask, grid.item))
     return _Pairs(
-        left, right, PairSums(sums, others, counts), np.asarray(items, dtype=np.int64), _noise(grid, mask, left, right)
+        left,
+        right,
+        PairSums(sums, others, counts),
+        np.asarray(items, dtype=np.int64),
+        _estimate_pair_noise(grid, mask, left, right),
     )
 
 
-def _noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -> Floats:
+def _estimate_pair_noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -> Floats:
     """Of the differences of the pairs, `mask` (cells, models) being 1 where a model has a score."""
     if grid.noise is None:
         return np.zeros(len(left))
@@ -170,19 +174,19 @@ def _noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -> Floats:
             drawn = product(here[start:end].T, grid.noise[:, start:end])
             part = drawn[:, right, left] - drawn[:, left, right]
             spreads[:, grid.sample[start], cluster] += np.sqrt((part**2).mean(axis=0))
-    return in_common(spreads)
+    return compute_common_variance(spreads)
 
 
-def _by_item(mask: Floats, item: Codes) -> list[Floats]:
+def _split_by_item(mask: Floats, item: Codes) -> list[Floats]:
     """The rows (cells, models) of each item."""
     order = np.argsort(item, kind="stable")
     return np.split(mask[order], np.flatnonzero(np.diff(item[order])) + 1)
 
 
 def _compare(grid: _Grid, options: BoardOptions, parsed: bool) -> pd.DataFrame:
-    pairs = _pairs(grid, *np.triu_indices(len(grid.models), k=1))
+    pairs = _sum_pairs(grid, *np.triu_indices(len(grid.models), k=1))
     shared = pairs.sums.counts.sum(axis=0) > 0
-    statistics = with_models(_test(grid.models, pairs, options.subject), grid.models, pairs.left, pairs.right)
+    statistics = add_model_columns(_test(grid.models, pairs, options.subject), grid.models, pairs.left, pairs.right)
     statistics["n_items"] = pairs.items
     of_parsed = _test_parsed(grid, statistics, pairs, options.subject) if parsed else None
     statistics = statistics.join(pd.DataFrame(of_parsed, statistics.index, list(_OF_PARSED.values())))
@@ -190,15 +194,17 @@ def _compare(grid: _Grid, options: BoardOptions, parsed: bool) -> pd.DataFrame:
     return table
 
 
-def _test(models: pd.DataFrame, pairs: _Pairs, subject: Scored, turned: npt.NDArray[np.bool_] | None = None) -> pd.DataFrame:
+def _test(
+    models: pd.DataFrame, pairs: _Pairs, subject: BoardSubject, turned: npt.NDArray[np.bool_] | None = None
+) -> pd.DataFrame:
     """`paired` of the pairs, with the noise that people make in all clusters."""
     correlation = subject.correlation(models["model"])[[pairs.left, pairs.right]].max(axis=0)
     total = pairs.sums.counts.sum(axis=0)
     shared = np.divide(pairs.noise * correlation, total**2, out=np.zeros(len(total)), where=total > 0)
-    return paired(pairs.sums, noun=subject.keys.cluster_noun, shared=shared, turned=turned)
+    return compare_pairs(pairs.sums, noun=subject.keys.cluster_noun, shared=shared, turned=turned)
 
 
-def _test_parsed(grid: _Grid, statistics: pd.DataFrame, pairs: _Pairs, subject: Scored) -> pd.DataFrame:
+def _test_parsed(grid: _Grid, statistics: pd.DataFrame, pairs: _Pairs, subject: BoardSubject) -> pd.DataFrame:
     """The columns of _OF_PARSED, pairs as in `statistics`: the same where all that the two models have scores for was parsed.
 
     The noise of a cell's parsed responses alone is that of its score times the responses per parsed one: a response that cannot be read has
@@ -209,7 +215,7 @@ def _test_parsed(grid: _Grid, statistics: pd.DataFrame, pairs: _Pairs, subject: 
     again = np.flatnonzero(unread[pairs.left] | unread[pairs.right])
     if len(again):
         noise = None if grid.noise is None else grid.noise * grid.answered
-        readable = _pairs(grid._replace(scores=grid.parsed, noise=noise), pairs.left[again], pairs.right[again])
+        readable = _sum_pairs(grid._replace(scores=grid.parsed, noise=noise), pairs.left[again], pairs.right[again])
         tested = _test(grid.models, readable, subject, statistics["turned"].to_numpy()[again]).set_index(again)
         found.loc[again] = tested[list(_OF_PARSED)].rename(columns=_OF_PARSED)
     return found
@@ -237,7 +243,7 @@ def rank_ranges(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) ->
     return found[is_tested].reindex(board_rows.index).astype("Int64")
 
 
-def contradictions(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
+def list_contradictions(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
     """For each row of an overall board, in words, the models that are ranked above it although a paired test finds it better; else empty."""
     place = board_rows.set_index([*keys.asked, *MODEL])["rank"].to_dict()
     names = list(keys.asked)
@@ -248,7 +254,7 @@ def contradictions(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys)
         if pd.notna(rank) and pd.notna(other) and rank > other:
             above.setdefault((*way, *first), []).append(second[0])
     notes = [
-        f"better on shared pairs than {and_more(above[key], _MOST_NAMED)}, ranked above it" if key in above else ""
+        f"better on shared pairs than {list_first_names(above[key], _MOST_NAMED)}, ranked above it" if key in above else ""
         for key in board_rows[[*names, *MODEL]].astype(str).itertuples(index=False, name=None)
     ]
     return pd.Series(notes, board_rows.index, dtype=object)
@@ -282,7 +288,7 @@ def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Se
     return found
 
 
-def why_no_tier(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
+def explain_missing_tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
     """Why each ranked row of a board with the column `tier` has none, in words, on the board's index; empty for all others.
 
     `compared` as of `comparisons`, of the same scores: what it notes most often of the pairs that were asked in the same way.

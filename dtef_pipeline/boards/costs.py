@@ -19,7 +19,7 @@ from dtef_pipeline.asking.request import EMBEDDER, LAST_ERROR, ROLES
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.boards.used_calls import UNKNOWN_COSTS, Calls, FamilyCalls, StoredUsage
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.tables import COSTS, in_schema
+from dtef_pipeline.tables import COSTS, convert_to_schema
 
 _COUNTED_UNDER = ("first_level", "second_level", "snapshot", "purpose", "way", "model")
 """Under what a request counts: the least values, compared in this order, of the rows that stand on it."""
@@ -80,16 +80,16 @@ _USAGE_SUMS = """
     count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced,
     coalesce(sum(unknown_cost_attempts), 0)::BIGINT AS unknown_cost_attempts, sum(unknown_cost_usd_most) AS unknown_cost_usd_most
 """
-_TOLD_APART_BY = ("role", "first_level", "second_level", "snapshot", "purpose", "model", "model_variant")
+_IDENTIFYING_COLUMNS = ("role", "first_level", "second_level", "snapshot", "purpose", "model", "model_variant")
 
 
 def requests_sql(family: FamilyCalls, there: Collection[str] | None = None) -> str:
     """One row per request of a language model, with the place under which it counts. `there`: its tables that are there; None: all."""
-    rows = [_rows_sql(one, family) for one in family.tables if there is None or one.table in there]
+    rows = [_request_rows_sql(one, family) for one in family.tables if there is None or one.table in there]
     return _EACH_REQUEST.format(rows=" UNION ALL ".join(rows))
 
 
-def _rows_sql(calls: Calls, family: FamilyCalls) -> str:
+def _request_rows_sql(calls: Calls, family: FamilyCalls) -> str:
     names = {name: getattr(calls, name) for name in calls.__slots__}
     one = calls.keys == "request_key"
     return _CALL_ROWS.format(
@@ -104,9 +104,9 @@ def _rows_sql(calls: Calls, family: FamilyCalls) -> str:
 def count_calls_once(
     connection: duckdb.DuckDBPyConnection, family: FamilyCalls, stored: StoredUsage, unknown: pa.Table | None = None
 ) -> None:
-    """Make the temporary table `used`, as of `requests_sql`, in which every call stands in one row alone, and `of_unknown_cost`.
+    """Make the temporary table `used`, as of `requests_sql`, in which every call stands in one row alone, and `count_unknown_cost`.
 
-    Requests that share some of their calls, and not all, are a row for each call, as `stored` has it. `of_unknown_cost` has a row for each
+    Requests that share some of their calls, and not all, are a row for each call, as `stored` has it. `count_unknown_cost` has a row for each
     call that stands in `unknown` (UNKNOWN_COSTS; None: there are none). `connection` has those tables of the family that are there.
     """
     # Sums of several threads are added in any order: equal costs are to give equal digits.
@@ -148,19 +148,19 @@ def costs(
     `stored` and `unknown` as of `count_calls_once`; `summary`: of the response store, by model, snapshot and role.
     """
     count_calls_once(connection, family, stored, unknown)
-    by = ", ".join(_TOLD_APART_BY)
+    by = ", ".join(_IDENTIFYING_COLUMNS)
     every = "FROM used UNION ALL BY NAME FROM of_unknown_cost"
     rows = connection.execute(f"SELECT {by}, {_USAGE_SUMS} FROM ({every}) GROUP BY {by}").df()
     if family.embeds and summary is not None:
-        rows = pd.concat([part for part in (rows, _embedders(summary)) if len(part)] or [rows], ignore_index=True)
+        rows = pd.concat([part for part in (rows, _load_embedder_costs(summary)) if len(part)] or [rows], ignore_index=True)
     place = rows["role"].map({role: at for at, role in enumerate(ROLES)})
     ordered = rows.assign(place=place, family=name).sort_values(
-        ["place", "cost_usd", *_TOLD_APART_BY[1:]], ascending=[True, False, *[True] * len(_TOLD_APART_BY[1:])]
+        ["place", "cost_usd", *_IDENTIFYING_COLUMNS[1:]], ascending=[True, False, *[True] * len(_IDENTIFYING_COLUMNS[1:])]
     )
-    return in_schema(ordered, COSTS)
+    return convert_to_schema(ordered, COSTS)
 
 
-def _embedders(summary: pa.Table) -> pd.DataFrame:
+def _load_embedder_costs(summary: pa.Table) -> pd.DataFrame:
     """What embedders cost by model and snapshot."""
     rows = summary.to_pandas()
     rows = rows[rows["role"] == EMBEDDER].rename(columns={"answers": "calls"})
@@ -170,8 +170,8 @@ def _embedders(summary: pa.Table) -> pd.DataFrame:
     return found
 
 
-def spent_in_all(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """Sums over the tables `used` and `of_unknown_cost`: `calls`, `prompt_tokens`, `completion_tokens`, `cost_usd`, `unpriced`,
+def sum_usage(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """Sums over the tables `used` and `count_unknown_cost`: `calls`, `prompt_tokens`, `completion_tokens`, `cost_usd`, `unpriced`,
     `unknown_cost_attempts` and `unknown_cost_usd_most`; None where nothing is known.
 
     `unpriced`: calls that are not in `cost_usd`, those of a row where the cost of one of them is not known.
@@ -186,7 +186,7 @@ def spent_in_all(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     return {**found, "unpriced": found.pop("unpriced_calls")}
 
 
-def costs_with_reasons(
+def load_costs(
     connection: duckdb.DuckDBPyConnection,
     family: FamilyCalls,
     by: Sequence[str],
@@ -222,9 +222,9 @@ def costs_with_reasons(
     ).df()
 
 
-def usage_by_model(rows: pa.Table, family: FamilyCalls) -> pa.Table:
-    """What each language model used in these rows of a family's one table of calls: as of `costs_with_reasons`."""
+def sum_usage_by_model(rows: pa.Table, family: FamilyCalls) -> pa.Table:
+    """What each language model used in these rows of a family's one table of calls: as of `load_costs`."""
     asked = rows.filter(pc.invert(pc.starts_with(rows["model_variant"], COMPUTED)))
     with duckdb.connect() as connection:
         connection.register(family.tables[0].table, asked)
-        return pa.Table.from_pandas(costs_with_reasons(connection, family, MODEL), preserve_index=False)
+        return pa.Table.from_pandas(load_costs(connection, family, MODEL), preserve_index=False)

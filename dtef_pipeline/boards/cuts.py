@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.tables import in_schema_or_null
+from dtef_pipeline.tables import convert_to_schema_or_null
 
 Cuts = Mapping[str, Sequence[str]]
 """By the name of each cut, the columns that it has and not every cut."""
@@ -16,16 +16,16 @@ Cuts = Mapping[str, Sequence[str]]
 def stack_cuts(frames: Mapping[str, pd.DataFrame], schema: pa.Schema, cuts: Cuts) -> pa.Table:
     """The rows of every cut, by its name. Columns that a cut lacks are null."""
     return pa.concat_tables(
-        in_schema_or_null(rows.drop(columns=_of_others(cut, cuts), errors="ignore").assign(cut=cut), schema)
+        convert_to_schema_or_null(rows.drop(columns=_list_other_columns(cut, cuts), errors="ignore").assign(cut=cut), schema)
         for cut, rows in frames.items()
     )
 
 
-def of_cut(stacked: pd.DataFrame, cut: str, cuts: Cuts) -> pd.DataFrame:
+def select_cut(stacked: pd.DataFrame, cut: str, cuts: Cuts) -> pd.DataFrame:
     """The rows of one cut, without the columns that only other cuts have."""
     own: pd.DataFrame = stacked[stacked["cut"] == cut].reset_index(drop=True)
-    return own.drop(columns=["cut", *_of_others(cut, cuts)], errors="ignore")
+    return own.drop(columns=["cut", *_list_other_columns(cut, cuts)], errors="ignore")
 
 
-def _of_others(cut: str, cuts: Cuts) -> list[str]:
+def _list_other_columns(cut: str, cuts: Cuts) -> list[str]:
     return sorted({name for columns in cuts.values() for name in columns} - {*cuts[cut]})

@@ -15,7 +15,7 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.boards.scored import Scored
+from dtef_pipeline.boards.scored import BoardSubject
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE, holm
 
 OTHER = ("other_model", "other_variant")
@@ -31,28 +31,28 @@ _IN_WORDS = {
 }
 
 
-def with_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
+def add_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
     """`table` with the columns `among`, `p_adjusted`, `verdict`, `parsed_p_adjusted`, `parsed_verdict`; `parsed_note` says where both differ.
 
     `table` as of `comparisons`, with all that was asked in any way. p is adjusted by Holm over the rows of a family that were asked in the same
     way; a verdict is by the adjusted p and SIGNIFICANCE.
     """
-    found = table.assign(among=_families(table, options.subject))
+    found = table.assign(among=_name_families(table, options.subject))
     within = [found["among"], *(table[name].astype(str) for name in options.subject.keys.asked)]
     for p, adjusted, difference, verdict in (
         ("p", "p_adjusted", "difference", "verdict"),
         ("parsed_p", "parsed_p_adjusted", "parsed_difference", "parsed_verdict"),
     ):
         found[adjusted] = table[p].astype(np.float64).groupby(within).transform(lambda each: holm(each))
-        found[verdict] = _verdicts(found[adjusted], found[difference])
+        found[verdict] = _name_verdicts(found[adjusted], found[difference])
     # Rows of which all was read say one thing, whatever p of other rows is adjusted with theirs.
     all_read = (found["n_parsed_pairs"] == found["n_pairs"]) & (found["parsed_p"] == found["p"])
     for parsed in ("parsed_p_adjusted", "parsed_verdict"):
         found[parsed] = found[parsed].mask(all_read, found[parsed.removeprefix("parsed_")])
-    return found.assign(parsed_note=disagreement(found, options.subject, "both answered readably", _IN_WORDS))
+    return found.assign(parsed_note=describe_disagreement(found, options.subject, "both answered readably", _IN_WORDS))
 
 
-def _families(table: pd.DataFrame, subject: Scored) -> npt.NDArray[np.object_]:
+def _name_families(table: pd.DataFrame, subject: BoardSubject) -> npt.NDArray[np.object_]:
     sides = [table[name].astype(str) for name in ("model_variant", "other_variant")]
     computed = [side.map(is_computed).astype(bool) for side in sides]
     of_reference = (computed[0] ^ computed[1]) & ((sides[0] == subject.reference) | (sides[1] == subject.reference))
@@ -60,13 +60,13 @@ def _families(table: pd.DataFrame, subject: Scored) -> npt.NDArray[np.object_]:
     return np.select([of_models, of_reference], [AMONG_MODELS, OF_REFERENCE], OF_BASELINES).astype(object)
 
 
-def _verdicts(p: pd.Series, difference: pd.Series) -> npt.NDArray[np.object_]:
+def _name_verdicts(p: pd.Series, difference: pd.Series) -> npt.NDArray[np.object_]:
     found = p < SIGNIFICANCE
     words = np.where(found & (difference > 0), BETTER, np.where(found & (difference < 0), WORSE, ALIKE))
     return np.where(p.isna(), UNTESTED, words).astype(object)
 
 
-def disagreement(table: pd.DataFrame, subject: Scored, where: str, in_words: Mapping[str, str]) -> list[str]:
+def describe_disagreement(table: pd.DataFrame, subject: BoardSubject, where: str, in_words: Mapping[str, str]) -> list[str]:
     """For each row, in words, that parsed scores alone say something else than the policy; empty where they agree or are not known.
 
     `table` has `verdict`, `parsed_verdict` and, as `parsed_note`, why parsed scores say nothing (null: they were not looked at). `where` names

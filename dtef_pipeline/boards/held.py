@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 import duckdb
 
-from dtef_pipeline.asking.snapshot_order import TIMES_TABLE, times_sql
-from dtef_pipeline.boards.cells import has_table, scores_of_this_version
+from dtef_pipeline.asking.snapshot_order import TIMES_TABLE, build_times_sql
+from dtef_pipeline.boards.cells import has_table, require_current_scores
 from dtef_pipeline.keys import Keys
 
 _SCHEMA = "held"
 
 
-def hold(
+def copy_into_memory(
     connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], coded: Collection[str], keys: Keys
 ) -> None:
     """Copy tables into memory, for `held`: files are read once for all boards.
@@ -29,25 +29,25 @@ def hold(
     """
     connection.execute(f"CREATE SCHEMA {_SCHEMA}")
     first = next(iter(columns))
-    with scores_of_this_version(keys):
-        connection.execute(f"CREATE TABLE {_SCHEMA}.{TIMES_TABLE} AS {times_sql(first)}")
+    with require_current_scores(keys):
+        connection.execute(f"CREATE TABLE {_SCHEMA}.{TIMES_TABLE} AS {build_times_sql(first)}")
     for table, names in columns.items():
         if not has_table(connection, table):
             continue
         own = coded if table == first else ()
         for name in own:
             # In the order of the text, which is that of the codes.
-            with scores_of_this_version(keys):
+            with require_current_scores(keys):
                 connection.execute(
                     f"CREATE TYPE {_SCHEMA}.{name}_code AS ENUM (SELECT DISTINCT {name} FROM {table} ORDER BY ALL)"
                 )
         chosen = ", ".join(f"{name}::{_SCHEMA}.{name}_code AS {name}" if name in own else name for name in names)
-        with scores_of_this_version(keys):
+        with require_current_scores(keys):
             connection.execute(f"CREATE TABLE {_SCHEMA}.{table} AS SELECT {chosen} FROM {table}")
 
 
 @contextmanager
-def held(connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_memory_copy(connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to what `hold` copied, to be used as one to the tables themselves."""
     with connection.cursor() as own:
         own.execute(f"SET search_path = '{_SCHEMA}'")

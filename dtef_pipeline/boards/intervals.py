@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions, identify
-from dtef_pipeline.boards.ratios import Grid, grid_of
+from dtef_pipeline.boards.ratios import Grid, build_ratio_grid
 from dtef_pipeline.boards.scored import Noise
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.cluster_robust import Estimates, Floats, why_none
+from dtef_pipeline.statistics.cluster_robust import Estimates, Floats, explain_missing
 
 
 class Measures(NamedTuple):
@@ -40,12 +40,14 @@ def board_intervals(cells: pd.DataFrame, noise: Noise | None, group_by: Sequence
     frames = []
     for code in range(len(ways)):
         rows = np.flatnonzero(way == code)
-        part, of_part = (cells, noise) if len(ways) == 1 else (cells.iloc[rows], None if noise is None else noise.of(rows))
-        frames.append(_intervals(grid_of(options, part, of_part, names)))
+        part, of_part = (
+            (cells, noise) if len(ways) == 1 else (cells.iloc[rows], None if noise is None else noise.select_cells(rows))
+        )
+        frames.append(_compute_intervals(build_ratio_grid(options, part, of_part, names)))
     return pd.concat(frames, ignore_index=True)
 
 
-def _intervals(grid: Grid) -> pd.DataFrame:
+def _compute_intervals(grid: Grid) -> pd.DataFrame:
     subject = grid.subject
     score = grid.column("score")
     scored = np.isfinite(score)
@@ -60,7 +62,7 @@ def _intervals(grid: Grid) -> pd.DataFrame:
         subject.items: grid.count_distinct(["same_item"], scored),
         subject.independent: clusters,
         **measures.columns,
-        "note": _notes(clusters, parsed, measures.notes, subject.keys.cluster_noun),
+        "note": _write_interval_notes(clusters, parsed, measures.notes, subject.keys.cluster_noun),
     }
     return pd.concat([grid.rows, pd.DataFrame({name: found[name] for name in subject.columns})], axis=1)
 
@@ -71,19 +73,19 @@ def score_interval(grid: Grid) -> tuple[Floats, Floats]:
         nothing = np.full(len(grid.rows), np.nan)
         return nothing, nothing
     score = grid.column("score")
-    return within_unit(grid.estimate(score, np.ones(len(score)), lambda _, noise: [(1, noise.score, None)]))
+    return clip_to_unit(grid.estimate(score, np.ones(len(score)), lambda _, noise: [(1, noise.score, None)]))
 
 
-def within_unit(score: Estimates) -> tuple[Floats, Floats]:
+def clip_to_unit(score: Estimates) -> tuple[Floats, Floats]:
     """The ends of 95 % intervals of scores, cut at 0 and 1."""
     low, high = score.interval()
     return np.maximum(low, 0), np.minimum(high, 1)
 
 
-def _notes(
+def _write_interval_notes(
     clusters: npt.NDArray[np.int64], parsed: Floats, others: Sequence[Sequence[str]], noun: str
 ) -> npt.NDArray[np.object_]:
     """Why a row has no interval or lacks what was measured, in words; empty where it has all."""
     unread = ["no answer could be read" if n and np.isnan(mean) else "" for n, mean in zip(clusters, parsed, strict=True)]
-    why = ([why_none(int(n), noun), nothing, *other] for n, nothing, other in zip(clusters, unread, others, strict=True))
+    why = ([explain_missing(int(n), noun), nothing, *other] for n, nothing, other in zip(clusters, unread, others, strict=True))
     return np.array(["; ".join(filter(None, parts)) for parts in why], dtype=object)

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.boards.families import BETTER, OTHER
-from dtef_pipeline.boards.item_means import codes, result_means
-from dtef_pipeline.boards.paired_items import board_grids, compare_grid
+from dtef_pipeline.boards.item_means import codes, compute_result_means
+from dtef_pipeline.boards.paired_items import compare_grid, iterate_board_grids
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes
 from dtef_pipeline.statistics.rank_bounds import rank_bounds
-from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.statistics.ranks import rank_numbers
+from dtef_pipeline.text.counted import format_count
 
 RANKED_FROM = 0.9
 """Share of a board's items that a model must have a score for to be ranked: the others may be the hard ones."""
@@ -24,25 +24,26 @@ _RANGES = ("rank_low", "rank_high")
 _MACRO = ("macro_score", "macro_low", "macro_high")
 
 
-def item_board(scores: pa.Table, names: Sequence[str], *, part: str, order: Sequence[str] = ()) -> pd.DataFrame:
+def rank_item_board(scores: pa.Table, names: Sequence[str], *, part: str, order: Sequence[str] = ()) -> pd.DataFrame:
     """The boards that the columns `names` tell apart, best model first.
 
-    One row per board and model variant: MEAN_COLUMNS without those of means over clusters, `coverage` (as of `with_coverage`), and what `ranked`
-    adds. `scores`: as of `latest_rows`, with `cluster`, `status`, `value`, `metric`, the columns of `names` and of MODEL, and `part`, the level
+    One row per board and model variant: MEAN_COLUMNS without those of means over clusters, `coverage` (as of `add_coverage`), and what `ranked`
+    adds. `scores`: as of `select_latest_rows`, with `cluster`, `status`, `value`, `metric`, the columns of `names` and of MODEL, and
+    `part`, the level
     that tells partitions apart.
     """
-    found = means_frame(scores, [*names, *MODEL])
-    to_be_scored = with_coverage(found, scores, names)
-    return ranked(found.assign(note=_notes(found, to_be_scored)), scores, names, part=part, order=order)
+    found = build_means_frame(scores, [*names, *MODEL])
+    to_be_scored = add_coverage(found, scores, names)
+    return rank_boards(found.assign(note=_write_board_notes(found, to_be_scored)), scores, names, part=part, order=order)
 
 
-def with_coverage(found: pd.DataFrame, scores: pa.Table, names: Sequence[str], left_out: Codes | int = 0) -> Codes:
-    """(rows,) the items that each row of `means_frame` was to have a score for; sets `coverage`, the share of them that it has.
+def add_coverage(found: pd.DataFrame, scores: pa.Table, names: Sequence[str], left_out: Codes | int = 0) -> Codes:
+    """(rows,) the items that each row of `build_means_frame` was to have a score for; sets `coverage`, the share of them that it has.
 
     `left_out` (rows,): items of its board that a row is not measured by.
     """
     group = codes(pa.Table.from_pandas(found[list(names)], preserve_index=False), names)[0]
-    to_be_scored = _items_of_boards(scores, names, group) - left_out
+    to_be_scored = _count_items_of_boards(scores, names, group) - left_out
     found["coverage"] = found["n_items"] / np.where(to_be_scored, to_be_scored, np.nan)
     return to_be_scored
 
@@ -52,57 +53,58 @@ def has_enough(found: pd.DataFrame) -> pd.Series[bool]:
     return (found["coverage"] >= RANKED_FROM) & found["score"].notna()
 
 
-def ranked(
+def rank_boards(
     found: pd.DataFrame, scores: pa.Table, names: Sequence[str], *, part: str, order: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The rows in the order of their boards and ranks, with `rank`, `rank_low`, `rank_high`, `n_parts`, `snapshots` and `snapshot`, the last.
 
-    `found`: rows as of `means_frame` of the same scores, in its order, with a `coverage`. Models are ranked by `score`, the mean over items,
+    `found`: rows as of `build_means_frame` of the same scores, in its order, with a `coverage`. Models are ranked by `score`, the mean
+    over items,
     from RANKED_FROM of the board's items on. The range of ranks follows the verdicts of `compare_grid` among the ranked.
     """
     keys = [*names, *MODEL]
     enough, row = has_enough(found), codes(scores, keys)[0]
     group = codes(pa.Table.from_pandas(found[list(names)], preserve_index=False), names)[0]
-    found["rank"] = pd.Series(ranks(found["score"].where(enough), group)).astype("Int64")
-    found["n_parts"] = _distinct(scores, keys, part, len(found))
-    labels = _snapshots(scores, row, len(found), order)
+    found["rank"] = pd.Series(rank_numbers(found["score"].where(enough), group)).astype("Int64")
+    found["n_parts"] = _count_distinct_scored(scores, keys, part, len(found))
+    labels = _list_snapshots_of_rows(scores, row, len(found), order)
     found["snapshots"] = pd.Series(labels, found.index, dtype=object)
     found["snapshot"] = pd.Series([own[-1] for own in labels], found.index, dtype=object)
-    found = found.merge(_ranges(scores, found[enough], names), "left", keys, validate="one_to_one")
+    found = found.merge(_compute_rank_ranges(scores, found[enough], names), "left", keys, validate="one_to_one")
     by = [*names, "rank", "score", *MODEL]
     return found.sort_values(by, ascending=[name != "score" for name in by], ignore_index=True)
 
 
-def _notes(found: pd.DataFrame, to_be_scored: Codes) -> list[str]:
+def _write_board_notes(found: pd.DataFrame, to_be_scored: Codes) -> list[str]:
     """The note of each row, and why it is not ranked."""
     return [
-        "; ".join(filter(None, (note, "" if is_ranked or not own else why_unranked(own, of))))
+        "; ".join(filter(None, (note, "" if is_ranked or not own else explain_unranked(own, of))))
         for note, own, is_ranked, of in zip(
             found["note"], found["n_items"], has_enough(found), to_be_scored.tolist(), strict=True
         )
     ]
 
 
-def why_unranked(items: int, of: int, besides: str = "") -> str:
+def explain_unranked(items: int, of: int, besides: str = "") -> str:
     """Why a model with scores for so many items is not ranked. `besides`: what became of others, in words."""
-    return f"not ranked: it has scores for {items:,} of {counted(of, 'item')}{besides}, at least 9 of 10 are needed"
+    return f"not ranked: it has scores for {items:,} of {format_count(of, 'item')}{besides}, at least 9 of 10 are needed"
 
 
-def means_frame(scores: pa.Table, names: Sequence[str], *, macro: bool = False) -> pd.DataFrame:
-    """As of `result_means`, names as text; notes speak of means over clusters where those are wanted."""
-    rows = result_means(scores, names, macro_noted=macro)
+def build_means_frame(scores: pa.Table, names: Sequence[str], *, macro: bool = False) -> pd.DataFrame:
+    """As of `compute_result_means`, names as text; notes speak of means over clusters where those are wanted."""
+    rows = compute_result_means(scores, names, macro_noted=macro)
     found = rows.to_pandas().astype(dict.fromkeys(names, "str"))
     return pd.DataFrame(found.drop(columns=[] if macro else list(_MACRO)).assign(note=found["note"].fillna("")))
 
 
-def _items_of_boards(scores: pa.Table, names: Sequence[str], group: Codes) -> Codes:
+def _count_items_of_boards(scores: pa.Table, names: Sequence[str], group: Codes) -> Codes:
     """(rows of the board,) items of each one's board."""
     of, first = codes(scores, names)
     _, first_of_item = codes(scores, [*names, "item_id"])
     return np.bincount(of[first_of_item], minlength=len(first)).astype(np.int64)[group]
 
 
-def _distinct(scores: pa.Table, keys: Sequence[str], what: str, size: int) -> Codes:
+def _count_distinct_scored(scores: pa.Table, keys: Sequence[str], what: str, size: int) -> Codes:
     """(rows of the board,) different values of `what` among the rows with a score."""
     row, _ = codes(scores, keys)
     known = np.flatnonzero(pc.is_valid(scores["score"]).to_numpy())
@@ -110,7 +112,7 @@ def _distinct(scores: pa.Table, keys: Sequence[str], what: str, size: int) -> Co
     return np.bincount(row[known[first]], minlength=size).astype(np.int64)
 
 
-def _snapshots(scores: pa.Table, row: Codes, size: int, order: Sequence[str]) -> list[list[str]]:
+def _list_snapshots_of_rows(scores: pa.Table, row: Codes, size: int, order: Sequence[str]) -> list[list[str]]:
     _, first = codes(scores.append_column("row", pa.array(row)), ["row", "snapshot"])
     labels = scores["snapshot"].take(pa.array(first)).to_pylist()
     place = {label: at for at, label in enumerate(order)}
@@ -120,15 +122,15 @@ def _snapshots(scores: pa.Table, row: Codes, size: int, order: Sequence[str]) ->
     return found
 
 
-def _ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+def _compute_rank_ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Of each ranked row with clusters enough: `rank_low` and `rank_high`, with the columns that name it."""
     parts = [pd.DataFrame(columns=[*names, *MODEL, *_RANGES]).astype(dict.fromkeys(_RANGES, "float64"))]
     of_board = dict(iter(ranked.groupby(list(names), sort=False))) if len(ranked) else {}
-    for grid in board_grids(scores, names):
+    for grid in iterate_board_grids(scores, names):
         own = of_board.get(tuple(grid.named[name] for name in names))
         if own is None:
             continue
-        among = grid.of(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(own[list(MODEL)])))
+        among = grid.select_grid_models(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(own[list(MODEL)])))
         pairs = compare_grid(among)
         won = pairs[pairs["verdict"] == BETTER] if len(pairs) else pd.DataFrame(columns=[*MODEL, *OTHER])
         place = pd.MultiIndex.from_frame(among.rows)

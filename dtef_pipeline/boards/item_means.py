@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.boards.mean_columns import MEAN_COLUMNS, PASS_COLUMNS, PASSED_METRIC, RIGHT_METRIC
-from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats, estimate_groups, why_none
-from dtef_pipeline.statistics.proportions import pass_at_k, unit_interval, wilson_interval
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats, estimate_groups, explain_missing
+from dtef_pipeline.statistics.proportions import compute_unit_interval, compute_wilson_interval, estimate_pass_at_k
 from dtef_pipeline.tables import METRIC_FIELD
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 WILSON_KIND, T_KIND, CLUSTERED_KIND = "wilson", "t", "clustered"
 
@@ -37,7 +37,7 @@ def group_means(values: Floats, group: Codes, groups: int) -> Floats:
     return np.asarray(np.divide(sums, counts, out=np.full(groups, np.nan), where=counts > 0))
 
 
-def mean_intervals(
+def compute_mean_intervals(
     values: Floats,
     group: Codes,
     groups: int,
@@ -50,26 +50,29 @@ def mean_intervals(
     """95 % intervals of the means of `values` by `group`, (n,) each, without NaN: one value per independent cluster, 0-1.
 
     `of_items` (groups,): whether each value is that of one item, which is right or wrong. Where it is and all values are 0 or 1, whatever the
-    number of draws, the interval is Wilson's. Else it is `unit_interval` of the jackknife over clusters, from 5 clusters on. `sizes` (n,): how
+    number of draws, the interval is Wilson's. Else it is `compute_unit_interval` of the jackknife over clusters, from 5 clusters on.
+    `sizes` (n,): how
     many items each value is the mean of, which are what is averaged then; None: each value counts 1. `noun`: what a cluster is called in the
     reason why there is no interval, `what`: what the interval is called.
     """
     counts = np.bincount(group, minlength=groups)
     binary = of_items & (np.bincount(group, (values != 0) & (values != 1), groups) == 0) & (counts > 0)
     weights = np.ones(len(values)) if sizes is None else sizes
-    low, high = unit_interval(estimate_groups(values * weights, weights, group, groups))
-    exact = wilson_interval(np.where(binary, np.bincount(group, values, groups), 0), np.where(binary, counts, 0))
+    low, high = compute_unit_interval(estimate_groups(values * weights, weights, group, groups))
+    exact = compute_wilson_interval(np.where(binary, np.bincount(group, values, groups), 0), np.where(binary, counts, 0))
     kind = np.full(groups, None, dtype=object)
     kind[counts >= MIN_CLUSTERS] = T_KIND if sizes is None else CLUSTERED_KIND
     kind[binary] = WILSON_KIND
-    whys = [why_none(int(count), noun, what) if count and of is None else "" for count, of in zip(counts, kind, strict=True)]
+    whys = [
+        explain_missing(int(count), noun, what) if count and of is None else "" for count, of in zip(counts, kind, strict=True)
+    ]
     return MeanIntervals(np.where(binary, exact[0], low), np.where(binary, exact[1], high), kind, whys)
 
 
 _READ_COLUMNS = ("item_id", "cluster", "status", "value", "score")
 
 
-def result_means(
+def compute_result_means(
     scores: pa.Table,
     group_by: Sequence[str],
     *,
@@ -85,17 +88,17 @@ def result_means(
     `macro_noted`: whether notes say why the mean over clusters has no interval.
     """
     group, first = codes(scores, group_by)
-    table = _Scored.of(scores, group_by, group)
+    table = _ScoreArrays.build_score_arrays(scores, group_by, group)
     groups = len(first)
     items = table.item_means(table.score)
-    clusters = _clusters(items, table.cluster_of_item, table.group_of_cluster)
+    clusters = _average_clusters(items, table.cluster_of_item, table.group_of_cluster)
     parsed = table.item_means(table.value)
     n_scored = np.bincount(group[~np.isnan(table.score)], minlength=groups)
     skipped = np.bincount(group, pc.starts_with(scores["status"], "skipped").to_numpy(), groups)
     read = np.bincount(group, (scores["status"].to_numpy() == "ok") & ~np.isnan(table.score), groups)
-    alone, two_valued = _are_alone(items, clusters, groups), _are_two_valued(scores, first)
-    micro = _over_items(items, clusters, alone, two_valued, cluster_noun)
-    macro = mean_intervals(
+    alone, two_valued = _has_single_items(items, clusters, groups), _has_two_values(scores, first)
+    micro = _compute_item_intervals(items, clusters, alone, two_valued, cluster_noun)
+    macro = compute_mean_intervals(
         clusters.mean, clusters.group, groups, alone & two_valued, cluster_noun, "interval for the mean of groups"
     )
     n_total = np.bincount(group, minlength=groups)
@@ -115,7 +118,7 @@ def result_means(
         "macro_score": group_means(clusters.mean, clusters.group, groups),
         "macro_low": macro.low,
         "macro_high": macro.high,
-        "note": _notes(n_scored, micro.why_none, macro.why_none if macro_noted else [""] * groups, alone),
+        "note": _write_mean_notes(n_scored, micro.why_none, macro.why_none if macro_noted else [""] * groups, alone),
     }
     rows = scores.select(list(group_by)).take(pa.array(first))
     for column in MEAN_COLUMNS:
@@ -144,7 +147,7 @@ def codes(rows: pa.Table, names: Sequence[str]) -> tuple[Codes, Codes]:
     return number, np.unique(number, return_index=True)[1].astype(np.int64)
 
 
-class _Scored(NamedTuple):
+class _ScoreArrays(NamedTuple):
     """The rows of a table of scores as numbers."""
 
     value: Floats  # (rows,), NaN for none
@@ -155,7 +158,7 @@ class _Scored(NamedTuple):
     group_of_cluster: Codes
 
     @classmethod
-    def of(cls, scores: pa.Table, group_by: Sequence[str], group: Codes) -> _Scored:
+    def build_score_arrays(cls, scores: pa.Table, group_by: Sequence[str], group: Codes) -> _ScoreArrays:
         named = scores.select([*dict.fromkeys([*group_by, *_READ_COLUMNS])])
         item, first_of_item = codes(named, [*group_by, "item_id"])
         cluster, first_of_cluster = codes(named, [*group_by, "cluster"])
@@ -176,7 +179,7 @@ class _ClusterMeans(NamedTuple):
     """Items behind each mean."""
 
 
-def _clusters(items: ItemMeans, cluster_of_item: Codes, group_of_cluster: Codes) -> _ClusterMeans:
+def _average_clusters(items: ItemMeans, cluster_of_item: Codes, group_of_cluster: Codes) -> _ClusterMeans:
     of = cluster_of_item[items.place]
     means = group_means(items.mean, of, len(group_of_cluster))
     known = np.flatnonzero(~np.isnan(means))
@@ -184,7 +187,7 @@ def _clusters(items: ItemMeans, cluster_of_item: Codes, group_of_cluster: Codes)
     return _ClusterMeans(means[known], group_of_cluster[known], sizes[known])
 
 
-def _over_items(
+def _compute_item_intervals(
     items: ItemMeans,
     clusters: _ClusterMeans,
     alone: npt.NDArray[np.bool_],
@@ -200,8 +203,8 @@ def _over_items(
     n_clusters = np.bincount(clusters.group, minlength=len(alone))
     together = ~alone & (n_clusters >= MIN_CLUSTERS)
     own, whole = ~together[items.group], together[clusters.group]
-    by_item = mean_intervals(items.mean[own], items.group[own], len(alone), two_valued, "item")
-    by_cluster = mean_intervals(
+    by_item = compute_mean_intervals(items.mean[own], items.group[own], len(alone), two_valued, "item")
+    by_cluster = compute_mean_intervals(
         clusters.mean[whole],
         clusters.group[whole],
         len(alone),
@@ -210,23 +213,23 @@ def _over_items(
         sizes=clusters.size[whole],
     )
     low, high, kind = (np.where(together, *pair) for pair in zip(by_cluster[:3], by_item[:3], strict=True))
-    of_these = ["" if one else of_few_clusters(n, noun) for n, one in zip(n_clusters.tolist(), alone, strict=True)]
+    of_these = ["" if one else describe_few_clusters(n, noun) for n, one in zip(n_clusters.tolist(), alone, strict=True)]
     whys = zip(together, by_cluster.why_none, by_item.why_none, of_these, strict=True)
     return MeanIntervals(low, high, kind, [of_cluster if use else of_item or these for use, of_cluster, of_item, these in whys])
 
 
-def of_few_clusters(n_clusters: int, noun: str) -> str:
+def describe_few_clusters(n_clusters: int, noun: str) -> str:
     """What an interval by items speaks of where there are 2 to 4 clusters, in words; empty of any other number of them."""
     few = 1 < n_clusters < MIN_CLUSTERS
-    return f"the interval covers only other items of these {counted(n_clusters, noun)}" if few else ""
+    return f"the interval covers only other items of these {format_count(n_clusters, noun)}" if few else ""
 
 
-def _are_alone(items: ItemMeans, clusters: _ClusterMeans, groups: int) -> npt.NDArray[np.bool_]:
+def _has_single_items(items: ItemMeans, clusters: _ClusterMeans, groups: int) -> npt.NDArray[np.bool_]:
     """(groups,) whether each cluster is one item."""
     return np.asarray(np.bincount(items.group, minlength=groups) == np.bincount(clusters.group, minlength=groups))
 
 
-def _are_two_valued(scores: pa.Table, first: Codes) -> npt.NDArray[np.bool_]:
+def _has_two_values(scores: pa.Table, first: Codes) -> npt.NDArray[np.bool_]:
     """(groups,) whether what is measured is right or wrong by its nature: a weighted score can be 1 everywhere, and is still no share.
 
     Rows that name no metric are taken to be.
@@ -237,13 +240,15 @@ def _are_two_valued(scores: pa.Table, first: Codes) -> npt.NDArray[np.bool_]:
     return np.asarray(pc.is_in(metrics, pa.array([RIGHT_METRIC, PASSED_METRIC])).to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def _notes(n_scored: Codes, micro: Sequence[str], macro: Sequence[str], alone: npt.NDArray[np.bool_]) -> list[str | None]:
+def _write_mean_notes(
+    n_scored: Codes, micro: Sequence[str], macro: Sequence[str], alone: npt.NDArray[np.bool_]
+) -> list[str | None]:
     of_none = ["" if n else "no response has a score" for n in n_scored]
-    whys = [_once(*pair) for pair in zip(micro, macro, alone.tolist(), strict=True)]
+    whys = [_join_reasons(*pair) for pair in zip(micro, macro, alone.tolist(), strict=True)]
     return ["; ".join(filter(None, parts)) or None for parts in zip(of_none, whys, strict=True)]
 
 
-def _once(micro: str, macro: str, alone: bool) -> str:
+def _join_reasons(micro: str, macro: str, alone: bool) -> str:
     """Why means have no interval: a reason that both have is given once. `alone`: the means are the same."""
     (what, _, why), (other_what, _, other_why) = micro.partition(": "), macro.partition(": ")
     if micro and macro and (alone or why == other_why):
@@ -255,7 +260,7 @@ PASS_KS = (1, 5, 10)
 """The k that are reported where there are draws enough."""
 
 
-def pass_rates(scores: pa.Table, group_by: Sequence[str], ks: Sequence[int] = PASS_KS) -> pa.Table:
+def compute_pass_rates(scores: pa.Table, group_by: Sequence[str], ks: Sequence[int] = PASS_KS) -> pa.Table:
     """One row per group and k, groups in the order in which they first occur: the columns of `group_by`, and PASS_COLUMNS.
 
     `scores`: rows with `item_id`, `score` (1: passed; null: no answer, or it was not run) and the columns of `group_by`.
@@ -269,15 +274,15 @@ def pass_rates(scores: pa.Table, group_by: Sequence[str], ks: Sequence[int] = PA
     passed = np.bincount(item[known], score[known] == 1, len(first_of_item))
     of_item = group[first_of_item]
     named = scores.select(list(group_by)).take(pa.array(first))
-    parts = [_rates_of_k(named, pass_at_k(draws, passed, k), draws, of_item, k) for k in ks]
+    parts = [_compute_rates_of_k(named, estimate_pass_at_k(draws, passed, k), draws, of_item, k) for k in ks]
     rows = pa.concat_tables(parts)
     return rows.take(pa.array(np.arange(len(rows)).reshape(len(ks), -1).T.ravel()))
 
 
-def _rates_of_k(named: pa.Table, chance: Floats, draws: Codes, group: Codes, k: int) -> pa.Table:
+def _compute_rates_of_k(named: pa.Table, chance: Floats, draws: Codes, group: Codes, k: int) -> pa.Table:
     groups, enough = len(named), ~np.isnan(chance)
     values, of_value = chance[enough], group[enough]
-    found = mean_intervals(values, of_value, groups, np.ones(groups, dtype=bool), "item")
+    found = compute_mean_intervals(values, of_value, groups, np.ones(groups, dtype=bool), "item")
     n_items = np.bincount(of_value, minlength=groups)
     too_few = np.bincount(group[~enough & (draws > 0)], minlength=groups)
     columns = {
@@ -287,15 +292,17 @@ def _rates_of_k(named: pa.Table, chance: Floats, draws: Codes, group: Codes, k: 
         "pass_at_k": group_means(values, of_value, groups),
         "pass_low": found.low,
         "pass_high": found.high,
-        "note": [_note(int(n), int(few), k, why) for n, few, why in zip(n_items, too_few, found.why_none, strict=True)],
+        "note": [
+            _write_pass_note(int(n), int(few), k, why) for n, few, why in zip(n_items, too_few, found.why_none, strict=True)
+        ],
     }
     for column in PASS_COLUMNS:
         named = named.append_column(column, pa.array(columns[column.name], from_pandas=True).cast(column.type))
     return named
 
 
-def _note(n_items: int, too_few: int, k: int, why: str) -> str | None:
+def _write_pass_note(n_items: int, too_few: int, k: int, why: str) -> str | None:
     if not n_items:
-        return f"no item has {counted(k, 'scored draw')}"
-    left_out = f"{counted(too_few, 'item')} with fewer than {counted(k, 'scored draw')} left out" if too_few else ""
+        return f"no item has {format_count(k, 'scored draw')}"
+    left_out = f"{format_count(too_few, 'item')} with fewer than {format_count(k, 'scored draw')} left out" if too_few else ""
     return "; ".join(filter(None, (left_out, why))) or None

@@ -7,14 +7,16 @@ from collections.abc import Collection, Sequence
 import duckdb
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_order import place_sql
+from dtef_pipeline.asking.snapshot_order import build_place_sql
 
 _ENOUGH_ITEMS = 0.5
 """Of the items that the fullest snapshot of a partition has a score for, the share that another one must have to be the latest: a night of a
 few items, or a run that was stopped, hides no whole one."""
 
 
-def latest_rows(connection: duckdb.DuckDBPyConnection, rows: pa.Table, series: Sequence[str], order: Sequence[str]) -> pa.Table:
+def select_latest_rows(
+    connection: duckdb.DuckDBPyConnection, rows: pa.Table, series: Sequence[str], order: Sequence[str]
+) -> pa.Table:
     """Of each combination of `series`, such as a partition, a metric and a model variant, the rows of one snapshot, in the order of `series`.
 
     It is the latest that has a score for at least half as many items as the fullest one; where none has a score, the latest of all.
@@ -31,7 +33,7 @@ def latest_rows(connection: duckdb.DuckDBPyConnection, rows: pa.Table, series: S
         ), latest AS (
             SELECT {named}, snapshot FROM beside
             QUALIFY row_number() OVER (
-                PARTITION BY {named} ORDER BY n > 0 DESC, n >= {_ENOUGH_ITEMS} * most DESC, {place_sql(order)} DESC NULLS LAST
+                PARTITION BY {named} ORDER BY n > 0 DESC, n >= {_ENOUGH_ITEMS} * most DESC, {build_place_sql(order)} DESC NULLS LAST
             ) = 1
         )
         SELECT rows_of_boards.* FROM rows_of_boards SEMI JOIN latest USING ({named}, snapshot) ORDER BY {named}, item_id, draw
@@ -41,7 +43,7 @@ def latest_rows(connection: duckdb.DuckDBPyConnection, rows: pa.Table, series: S
     return found
 
 
-def with_codes(rows: pa.Table, names: Collection[str]) -> pa.Table:
+def encode_columns(rows: pa.Table, names: Collection[str]) -> pa.Table:
     """The rows with these columns as dictionaries of their texts: what repeats is grouped several times faster."""
     for name in {*names} & {*rows.column_names}:
         place = rows.schema.get_field_index(name)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.boards.item_means import codes, of_few_clusters
-from dtef_pipeline.boards.pairs import UNDECIDED, compare_models, largest_first
+from dtef_pipeline.boards.item_means import codes, describe_few_clusters
+from dtef_pipeline.boards.pairs import UNDECIDED, compare_models, sort_by_difference
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats
 from dtef_pipeline.statistics.differences import MARGIN
@@ -33,7 +33,7 @@ class BoardGrid(NamedTuple):
     of_these: str = ""
     """Where items are taken as independent because there are too few clusters: what intervals speak of, in words."""
 
-    def of(self, models: npt.NDArray[np.bool_]) -> BoardGrid:
+    def select_grid_models(self, models: npt.NDArray[np.bool_]) -> BoardGrid:
         """The grid of these of its models alone, (models,)."""
         return self._replace(rows=self.rows[models].reset_index(drop=True), means=self.means[:, models])
 
@@ -43,7 +43,7 @@ class BoardGrid(NamedTuple):
         return np.asarray((np.add.reduceat(~np.isnan(self.means), starts, axis=0, dtype=np.int64) > 0).sum(axis=0))
 
 
-def board_grids(scores: pa.Table, names: Sequence[str]) -> Iterator[BoardGrid]:
+def iterate_board_grids(scores: pa.Table, names: Sequence[str]) -> Iterator[BoardGrid]:
     """One for each combination of `names` with a score, in the order in which they first occur.
 
     `scores`: rows with `item_id`, `cluster`, `score`, `model`, `model_variant` and the columns of `names`.
@@ -52,15 +52,17 @@ def board_grids(scores: pa.Table, names: Sequence[str]) -> Iterator[BoardGrid]:
     known = np.flatnonzero(~np.isnan(score))
     scores, score = scores.take(pa.array(known)), score[known]
     group, first = codes(scores, names)
-    item, cluster, model = (_places(scores, columns) for columns in (["item_id"], ["cluster"], MODEL))
+    item, cluster, model = (_rank_texts(scores, columns) for columns in (["item_id"], ["cluster"], MODEL))
     labels = scores.select(list(MODEL)).to_pandas().astype(str)
     named = scores.select(list(names)).take(pa.array(first)).to_pylist()
     order = np.argsort(group, kind="stable")
     for keys, own in zip(named, np.split(order, np.flatnonzero(np.diff(group[order])) + 1), strict=False):
-        yield _grid(keys, item[own], cluster[own], model[own], score[own], labels.iloc[own])
+        yield _build_board_grid(keys, item[own], cluster[own], model[own], score[own], labels.iloc[own])
 
 
-def _grid(named: dict[str, str], item: Codes, cluster: Codes, model: Codes, score: Floats, labels: pd.DataFrame) -> BoardGrid:
+def _build_board_grid(
+    named: dict[str, str], item: Codes, cluster: Codes, model: Codes, score: Floats, labels: pd.DataFrame
+) -> BoardGrid:
     items, first_of_item, place = np.unique(item, return_index=True, return_inverse=True)
     models, first_of_model, column = np.unique(model, return_index=True, return_inverse=True)
     shape = (len(items), len(models))
@@ -74,11 +76,11 @@ def _grid(named: dict[str, str], item: Codes, cluster: Codes, model: Codes, scor
     order = np.argsort(cluster_of, kind="stable") if several else np.arange(len(items))
     unit = np.unique(cluster_of[order], return_inverse=True)[1] if several else order
     rows = labels.iloc[first_of_model].reset_index(drop=True)
-    of_these = of_few_clusters(n_clusters, "cluster") if n_clusters < len(items) else ""
+    of_these = describe_few_clusters(n_clusters, "cluster") if n_clusters < len(items) else ""
     return BoardGrid(named, rows, means[order], unit.astype(np.int64), "cluster" if several else "item", of_these)
 
 
-def _places(rows: pa.Table, names: Sequence[str]) -> Codes:
+def _rank_texts(rows: pa.Table, names: Sequence[str]) -> Codes:
     """(rows,) the place of each row's text among the different ones in their order, whatever the order of the rows."""
     number, first = codes(rows, names)
     labels = rows.select(list(names)).take(pa.array(first)).to_pandas().astype(str)
@@ -95,14 +97,15 @@ _MOST_UNITS = 1_000
 def compare_boards(scores: pa.Table, boards: tuple[str, ...], *, margin: float = MARGIN) -> pd.DataFrame:
     """One row per two model variants of a board that share an item, the better one first, the largest difference first; as COMPARISONS.
 
-    `scores`: as of `board_grids`, of one snapshot per partition; `boards`: the columns that tell boards apart. A model's score for an item is
+    `scores`: as of `iterate_board_grids`, of one snapshot per partition; `boards`: the columns that tell boards apart. A model's score for
+    an item is
     the mean over its draws; `difference` is the mean over the items that both have a score for. Intervals (95 %) and `p` take clusters as what
     is independent; where there are fewer than 5, or each item is by itself, items. `p_adjusted` is adjusted over all pairs of the board (Holm
     1979); the verdict is as of `compare_models`, and always undecided where there are 2 to 4 clusters, whose items say nothing of others.
     """
-    found = [compare_grid(grid, margin).assign(**grid.named) for grid in board_grids(scores, boards)]
+    found = [compare_grid(grid, margin).assign(**grid.named) for grid in iterate_board_grids(scores, boards)]
     filled = [part for part in found if len(part)]
-    return largest_first(pd.concat(filled, ignore_index=True), boards) if filled else pd.DataFrame()
+    return sort_by_difference(pd.concat(filled, ignore_index=True), boards) if filled else pd.DataFrame()
 
 
 def compare_grid(grid: BoardGrid, margin: float = MARGIN) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dtef_pipeline.boards.families import BETTER, OTHER, WORSE
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.differences import MARGIN, Codes, Floats, paired_statistics, verdicts, without_rounding
+from dtef_pipeline.statistics.differences import MARGIN, Codes, Floats, compute_paired_statistics, remove_rounding, verdicts
 from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.tables import COMPARISONS
 
@@ -28,9 +28,9 @@ class PairSums(NamedTuple):
 
     @property
     def differences(self) -> Floats:
-        return without_rounding(self.scores - self.others, self.scores + self.others)
+        return remove_rounding(self.scores - self.others, self.scores + self.others)
 
-    def counting_alike(self) -> PairSums:
+    def average_clusters(self) -> PairSums:
         """Each cluster's means in place of its sums, so that each counts once."""
         there = self.counts > 0
         scores, others = (
@@ -39,20 +39,20 @@ class PairSums(NamedTuple):
         return PairSums(scores, others, there.astype(np.float64))
 
 
-def sums_on_shared(scores: Floats, cluster: Codes, left: Codes, right: Codes, weight: Floats | None = None) -> PairSums:
+def sum_shared_items(scores: Floats, cluster: Codes, left: Codes, right: Codes, weight: Floats | None = None) -> PairSums:
     """`scores` (items, models), NaN: none; `cluster` (items,), from 0; `left`, `right` (pairs,): models by their places.
 
     `weight` (items,): of each item; None: all count alike.
     """
     weights = np.ones(len(scores)) if weight is None else weight
     parts = [
-        _sums(scores, weights, cluster, left[at : at + _PAIRS_AT_A_TIME], right[at : at + _PAIRS_AT_A_TIME])
+        _sum_pairs_by_cluster(scores, weights, cluster, left[at : at + _PAIRS_AT_A_TIME], right[at : at + _PAIRS_AT_A_TIME])
         for at in range(0, len(left), _PAIRS_AT_A_TIME)
     ]
     return PairSums(*(np.concatenate(of_parts, axis=1) for of_parts in zip(*parts, strict=True)))
 
 
-def _sums(scores: Floats, weights: Floats, cluster: Codes, left: Codes, right: Codes) -> PairSums:
+def _sum_pairs_by_cluster(scores: Floats, weights: Floats, cluster: Codes, left: Codes, right: Codes) -> PairSums:
     here = ~np.isnan(scores)
     filled, counts = np.where(here, scores, 0.0), weights[:, None] * (here[:, left] & here[:, right])
     sums = [np.zeros((int(cluster.max()) + 1, len(left))) for _ in PairSums._fields]
@@ -61,24 +61,24 @@ def _sums(scores: Floats, weights: Floats, cluster: Codes, left: Codes, right: C
     return PairSums(*sums)
 
 
-def paired(
+def compare_pairs(
     sums: PairSums, *, noun: str, shared: Floats | float = 0.0, turned: npt.NDArray[np.bool_] | None = None
 ) -> pd.DataFrame:
-    """One row per pair, seen from the model with the higher mean: `paired_statistics`, `score`, `other_score`, and `turned`.
+    """One row per pair, seen from the model with the higher mean: `compute_paired_statistics`, `score`, `other_score`, and `turned`.
 
     `turned` (pairs,): the pairs that are seen from the right model, as given or else where its mean is higher; `shared`: as of
-    `paired_statistics`; `noun`: what notes call a cluster. Without a shared item a mean is NaN.
+    `compute_paired_statistics`; `noun`: what notes call a cluster. Without a shared item a mean is NaN.
     """
     apart, total = sums.differences, sums.counts.sum(axis=0)
     if turned is None:
-        turned = without_rounding(apart.sum(axis=0), np.abs(apart).sum(axis=0)) < 0
-    statistics = paired_statistics(np.where(turned, -apart, apart), sums.counts, shared=shared, noun=noun)
+        turned = remove_rounding(apart.sum(axis=0), np.abs(apart).sum(axis=0)) < 0
+    statistics = compute_paired_statistics(np.where(turned, -apart, apart), sums.counts, shared=shared, noun=noun)
     with np.errstate(invalid="ignore"):
         means, others = (part.sum(axis=0) / total for part in (sums.scores, sums.others))
     return statistics.assign(score=np.where(turned, others, means), other_score=np.where(turned, means, others), turned=turned)
 
 
-def with_models(found: pd.DataFrame, models: pd.DataFrame, left: Codes, right: Codes) -> pd.DataFrame:
+def add_model_columns(found: pd.DataFrame, models: pd.DataFrame, left: Codes, right: Codes) -> pd.DataFrame:
     """`found`, as of `paired`, with the columns of `models` for the model that a row is seen from, and `other_...` for the other one."""
     turned = found["turned"].to_numpy()
     sides = {"": np.where(turned, right, left), "other_": np.where(turned, left, right)}
@@ -100,7 +100,7 @@ def compare_models(
 ) -> pd.DataFrame:
     """One row per two models that share an item, the better one first: the columns of `paired`, `n_items`, both models, and the verdict.
 
-    `models` (models,) names them; `scores`, `cluster` and `weight` as of `sums_on_shared`; `alike`: each cluster counts once, by its mean.
+    `models` (models,) names them; `scores`, `cluster` and `weight` as of `sum_shared_items`; `alike`: each cluster counts once, by its mean.
     Intervals (95 %) and `p` take clusters as what is independent. `p_adjusted` is adjusted over all pairs (Holm 1979).
 
     `verdict`: better where p_adjusted is below .05, else equivalent where the 90 % interval lies within +-`margin`, else undecided.
@@ -111,14 +111,14 @@ def compare_models(
     left, right, n_items = left[n_items > 0], right[n_items > 0], n_items[n_items > 0]
     if not len(left):
         return pd.DataFrame()
-    sums = sums_on_shared(scores, cluster, left, right, weight)
-    statistics = paired(sums.counting_alike() if alike else sums, noun=noun)
+    sums = sum_shared_items(scores, cluster, left, right, weight)
+    statistics = compare_pairs(sums.average_clusters() if alike else sums, noun=noun)
     statistics = statistics.assign(n_items=n_items, n_pairs=n_items, p_adjusted=holm(statistics["p"]))
     statistics["verdict"] = verdicts(statistics, (BETTER, WORSE, EQUIVALENT, UNDECIDED), margin)
-    return with_models(statistics, models, left, right)
+    return add_model_columns(statistics, models, left, right)
 
 
-def largest_first(compared: pd.DataFrame, boards: tuple[str, ...] = ()) -> pd.DataFrame:
+def sort_by_difference(compared: pd.DataFrame, boards: tuple[str, ...] = ()) -> pd.DataFrame:
     """The rows as they are published: by board, the largest difference first, with the columns of COMPARISONS and those of `boards`."""
     order = [*boards, "difference", *(name for name in (*MODEL, *OTHER) if name in compared)]
     ordered = compared.sort_values(order, ascending=[name != "difference" for name in order], ignore_index=True)

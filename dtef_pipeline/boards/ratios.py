@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions, identify
-from dtef_pipeline.boards.scored import Codes, Deviations, Noise, Scored
+from dtef_pipeline.boards.scored import BoardSubject, Codes, Deviations, Noise
 from dtef_pipeline.statistics.cluster_robust import Estimates, Floats, estimate_ratios
 from dtef_pipeline.statistics.shared_noise import shared_variance
 
@@ -36,7 +36,7 @@ class Parts(NamedTuple):
 class Grid:
     """Cells of one way of asking as sums: `row` is the row of the result that each belongs to, `cluster` what it is independent by."""
 
-    subject: Scored
+    subject: BoardSubject
     cells: pd.DataFrame
     noise: Noise | None
     rows: pd.DataFrame  # keys of the result
@@ -94,15 +94,15 @@ class Grid:
         of two items (none given: as the row's model has it). `least`: the variance of the sums that people make is not taken for less.
         """
         chosen = np.isfinite(top) & np.isfinite(bottom)
-        counts = self._sums(np.ones(len(chosen)), chosen)
-        below = counts if (bottom[chosen] == 1).all() else self._sums(bottom, chosen)
-        shared = np.maximum(self.variance_of_people(terms, self.ratio(top, bottom), chosen, correlation), least)
+        counts = self._sum_by_cluster(np.ones(len(chosen)), chosen)
+        below = counts if (bottom[chosen] == 1).all() else self._sum_by_cluster(bottom, chosen)
+        shared = np.maximum(self.compute_shared_variance(terms, self.ratio(top, bottom), chosen, correlation), least)
         with np.errstate(divide="ignore", invalid="ignore"):
             return estimate_ratios(
-                self._sums(top, chosen), below, sizes=counts, shared=np.nan_to_num(shared / below.sum(axis=0) ** 2)
+                self._sum_by_cluster(top, chosen), below, sizes=counts, shared=np.nan_to_num(shared / below.sum(axis=0) ** 2)
             )
 
-    def variance_of_people(self, terms: Terms, value: Floats, chosen: Chosen, correlation: float | None = None) -> Floats:
+    def compute_shared_variance(self, terms: Terms, value: Floats, chosen: Chosen, correlation: float | None = None) -> Floats:
         """(rows,) the variance of the sums over the chosen cells that the same people make; 0 where their answers are not known."""
         if self.noise is None:
             return np.zeros(len(self.rows))
@@ -111,19 +111,19 @@ class Grid:
         for factor, deviations, place in terms(np.nan_to_num(value), self.noise):
             factors = np.broadcast_to(np.asarray(factor, dtype=np.float32), len(self.rows))[row]
             columns = self.order if place is None else place[self.order]
-            adding = _adding(chosen[self.order].astype(np.float32), columns, self.parts.starts, len(deviations))
+            adding = _make_sum_matrix(chosen[self.order].astype(np.float32), columns, self.parts.starts, len(deviations))
             noise = noise + np.asarray(adding @ deviations) * factors[:, None]
         known = self.correlation if correlation is None else correlation
         return shared_variance(noise, row, self.parts.place // len(self.rows), self.parts.sample, len(self.rows), known)
 
-    def _sums(self, values: Floats, chosen: Chosen) -> Floats:
+    def _sum_by_cluster(self, values: Floats, chosen: Chosen) -> Floats:
         """(clusters, rows) sums over the chosen cells."""
         flat = self.cluster[chosen] * len(self.rows) + self.row[chosen]
         summed = np.bincount(flat, weights=values[chosen], minlength=self.clusters * len(self.rows))
         return np.asarray(summed.reshape(self.clusters, len(self.rows)), dtype=np.float64)
 
 
-def grid_of(options: BoardOptions, cells: pd.DataFrame, noise: Noise | None, names: Sequence[str]) -> Grid:
+def build_ratio_grid(options: BoardOptions, cells: pd.DataFrame, noise: Noise | None, names: Sequence[str]) -> Grid:
     """The cells of a board as sums for rows told apart by the columns `names`; `noise` is aligned with the cells."""
     subject = options.subject
     row, rows = identify(cells, names)
@@ -139,7 +139,7 @@ def grid_of(options: BoardOptions, cells: pd.DataFrame, noise: Noise | None, nam
     return Grid(subject, cells, noise, rows, row, cluster, len(clusters), order, parts)
 
 
-def _adding(values: npt.NDArray[np.floating], columns: Codes, starts: Codes, width: int) -> csr_matrix:
+def _make_sum_matrix(values: npt.NDArray[np.floating], columns: Codes, starts: Codes, width: int) -> csr_matrix:
     """The matrix (rows, width) that adds up, with the factors `values`, what stands at `columns`; where each row begins, and the end."""
     from scipy.sparse import csr_matrix
 

@@ -20,13 +20,13 @@ from dtef_pipeline.boards.cells import (
     load_cells,
     parameters,
     policy_sql,
-    scores_of_this_version,
+    require_current_scores,
 )
-from dtef_pipeline.boards.scored import Scored
+from dtef_pipeline.boards.scored import BoardSubject
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, Floats, estimate_ratios, why_none
-from dtef_pipeline.statistics.variance_ratio import variance_ratio
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, Floats, estimate_ratios, explain_missing
+from dtef_pipeline.statistics.variance_ratio import estimate_variance_ratio
+from dtef_pipeline.text.counted import format_count
 
 POWER = 0.8
 """Share of cases in which a detectable difference is found by a two-sided test at 5 %."""
@@ -37,7 +37,7 @@ _NO_VARIANCE = 1e-12
 """Variance within cells, relative to all, below which draws differ by rounding alone."""
 
 
-def reliability(
+def compute_reliability(
     connection: duckdb.DuckDBPyConnection, options: BoardOptions, cells: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """The table `reliability` (the subject's schema): one row per series with a score.
@@ -52,11 +52,13 @@ def reliability(
     known = load_cells(connection, options) if cells is None else cells
     scored = known[known["score"].notna()]
     scored = scored.assign(**{name: scored[name].astype(str) for name in series})
-    repeated = dict(iter(_repeated_cells(connection, options).groupby(series, sort=False)))
+    repeated = dict(iter(_load_repeated_cells(connection, options).groupby(series, sort=False)))
     rows = []
     for key, group in scored.groupby(series, sort=True):
-        agreement = _agreement(repeated[key]) if key in repeated else {"n_cells": 0, "n_draws": 0, "note": _NOT_REPEATED}
-        detectable = _model_difference(group, subject)
+        agreement = (
+            _measure_agreement(repeated[key]) if key in repeated else {"n_cells": 0, "n_draws": 0, "note": _NOT_REPEATED}
+        )
+        detectable = _estimate_model_difference(group, subject)
         notes = "; ".join(filter(None, (str(agreement["note"]), str(detectable.pop("note", "")))))
         rows.append(dict(zip(series, key, strict=True)) | agreement | detectable | {"note": notes})
     frame = pd.DataFrame(rows).assign(targets=options.targets, metric=options.metric)
@@ -65,7 +67,7 @@ def reliability(
     return frame.astype(dict.fromkeys(numbers, "float64"))
 
 
-def _repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
+def _load_repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """Cells with two scored draws or more: `draws` (`parsed` ones), `mean`, `squares` about it."""
     connection.execute("SET threads = 1")
     keys = options.subject.keys
@@ -80,11 +82,11 @@ def _repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions
         )
         FROM repeated ORDER BY {", ".join(keys.series)}, {", ".join(keys.pair)}
         """
-    with scores_of_this_version(keys):
+    with require_current_scores(keys):
         return connection.execute(query, parameters(options)).df()
 
 
-def _agreement(cells: pd.DataFrame) -> dict[str, object]:
+def _measure_agreement(cells: pd.DataFrame) -> dict[str, object]:
     draws, means = cells["draws"].to_numpy(np.float64), cells["mean"].to_numpy(np.float64)
     count, freedom = len(cells), int(draws.sum()) - len(cells)
     within = float(cells["squares"].sum()) / freedom
@@ -95,9 +97,11 @@ def _agreement(cells: pd.DataFrame) -> dict[str, object]:
     if within <= _NO_VARIANCE * (within + spread + _NO_VARIANCE):
         always = {"icc": 1.0, "within_sd": 0.0, "between_sd": float(np.sqrt(spread)), "rerun_detectable": 0.0}
         return found | always | {"note": "all draws of a pair score alike: no interval"}
-    found |= {"within_sd": float(np.sqrt(within)), "rerun_detectable": rerun_detectable(within, count)}
+    found |= {"within_sd": float(np.sqrt(within)), "rerun_detectable": compute_rerun_detectable(within, count)}
     if count < MIN_CLUSTERS:
-        return found | {"note": f"no icc: {counted(count, 'cell')} with repeated draws, at least {MIN_CLUSTERS} are needed"}
+        return found | {
+            "note": f"no icc: {format_count(count, 'cell')} with repeated draws, at least {MIN_CLUSTERS} are needed"
+        }
 
     def statistic(ratio: float) -> float:
         """Weighted mean square of the cell means over the mean square within: F at the true ratio of the variances."""
@@ -105,7 +109,7 @@ def _agreement(cells: pd.DataFrame) -> dict[str, object]:
         off = means - weight @ means / weight.sum()
         return float(weight @ off**2 / (count - 1) / within)
 
-    ratio = variance_ratio(statistic, count - 1, freedom)
+    ratio = estimate_variance_ratio(statistic, count - 1, freedom)
     icc, low, high = (part / (1 + part) for part in ratio[:3])
     return found | {"icc": icc, "low": low, "high": high, "between_sd": float(np.sqrt(ratio.value * within))}
 
@@ -116,7 +120,7 @@ def detectable_difference(se: float, degrees: float) -> float:
     return float(stdtrit(degrees, (1 + CONFIDENCE) / 2) + stdtrit(degrees, POWER)) * se
 
 
-def rerun_detectable(within: float, cells: int) -> float:
+def compute_rerun_detectable(within: float, cells: int) -> float:
     """Difference of the mean scores of two reruns that is found in 80 % of cases, each with one draw of each of the same cells.
 
     `within` is the variance between draws of a cell: for the same prompts only the draws differ.
@@ -124,7 +128,7 @@ def rerun_detectable(within: float, cells: int) -> float:
     return detectable_difference(math.sqrt(2 * within / cells), math.inf)
 
 
-def model_detectable(differences: Floats, counts: Floats) -> float:
+def compute_model_detectable(differences: Floats, counts: Floats) -> float:
     """Difference of two models' mean scores on as many clusters that is found in 80 % of cases, from cluster sums (clusters,).
 
     By the cluster-robust standard error of the mean difference and its degrees of freedom. The differences at hand are the model's to the
@@ -134,7 +138,7 @@ def model_detectable(differences: Floats, counts: Floats) -> float:
     return detectable_difference(float(found.se[0]), float(found.degrees[0]))
 
 
-def _model_difference(cells: pd.DataFrame, subject: Scored) -> dict[str, object]:
+def _estimate_model_difference(cells: pd.DataFrame, subject: BoardSubject) -> dict[str, object]:
     reference = cells[list(subject.typical)].bfill(axis=1).iloc[:, 0]
     known = cells[reference.notna()]
     if known.empty:
@@ -142,7 +146,7 @@ def _model_difference(cells: pd.DataFrame, subject: Scored) -> dict[str, object]
     by_cluster = (known["score"] - reference[known.index]).groupby(known["cluster"], sort=False, observed=True)
     sums, counts = np.asarray(by_cluster.sum(), dtype=np.float64), np.asarray(by_cluster.count(), dtype=np.float64)
     if len(counts) < MIN_CLUSTERS:
-        return {"note": why_none(len(counts), subject.keys.cluster_noun, "detectable difference of models")}
+        return {"note": explain_missing(len(counts), subject.keys.cluster_noun, "detectable difference of models")}
     if (known["score"] - reference[known.index]).abs().max() < _EQUAL:
         return {"note": "no detectable difference of models: it is the reference that models are compared with"}
-    return {"model_detectable": model_detectable(sums, counts)}
+    return {"model_detectable": compute_model_detectable(sums, counts)}

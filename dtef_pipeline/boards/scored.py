@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.statistics.shared_noise import CORRELATION, OF_OBSERVED
-from dtef_pipeline.text.counted import plural
+from dtef_pipeline.text.counted import format_plural
 
 if TYPE_CHECKING:
     from dtef_pipeline.boards.cells import BoardOptions
@@ -32,12 +32,12 @@ class Noise(Protocol):
     def score(self) -> Deviations:
         """(cells, replicates), 0 on average and 0 where nothing was scored."""
 
-    def of(self, rows: Codes) -> Self:
+    def select_cells(self, rows: Codes) -> Self:
         """That of some of the cells."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scored:
+class BoardSubject:
     """A family's key columns, the metrics its scores are made by, and what its boards say besides. The examples are as in `Keys`.
 
     Tables name what they count by the words of the keys: `n_blueprints` and `n_tasks`, if those are the second level of the space and the
@@ -91,12 +91,12 @@ class Scored:
     @property
     def items(self) -> str:
         """The column that counts different items: `n_tasks`."""
-        return f"n_{plural(self.keys.noun)}"
+        return f"n_{format_plural(self.keys.noun)}"
 
     @property
     def independent(self) -> str:
         """The column that counts clusters: `n_topics`."""
-        return f"n_{plural(self.keys.cluster_noun)}"
+        return f"n_{format_plural(self.keys.cluster_noun)}"
 
     def correlation(self, models: pd.Series) -> npt.NDArray[np.float64]:
         """(models,) of the noise that the scores of each have in two items."""

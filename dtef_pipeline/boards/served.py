@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import duckdb
 
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _MIXED = "served_model IS NOT NULL GROUP BY model_variant, snapshot HAVING count(DISTINCT served_model) > 1"
 
 
-def mixed_served(connection: duckdb.DuckDBPyConnection, table: str, snapshot: str | None = None) -> Iterator[str]:
+def list_mixed_served(connection: duckdb.DuckDBPyConnection, table: str, snapshot: str | None = None) -> Iterator[str]:
     """A line for each model and snapshot whose responses in `table` come from several served models, with how many come from each.
 
     `snapshot`: of this one alone; None: of all.
@@ -30,7 +30,7 @@ def mixed_served(connection: duckdb.DuckDBPyConnection, table: str, snapshot: st
         [snapshot],
     ).fetchall()
     for model, label, names, numbers in rows:
-        served = " and ".join(f"{name} ({counted(n, 'response')})" for name, n in zip(names, numbers, strict=True))
+        served = " and ".join(f"{name} ({format_count(n, 'response')})" for name, n in zip(names, numbers, strict=True))
         yield f"{model} in snapshot {label} was served by {len(names)} models, whose responses are mixed here: {served}"
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import click
 import pyarrow.compute as pc
 
-from assets.engine.settings_config import family_panel
+from assets.engine.settings_config import load_family_panel
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.families import family_record, meanings_of
+from dtef_pipeline.cli.families import describe_table_columns, family_record
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
-from dtef_pipeline.cli.role_budgets import budgets_given, owned_budgets
-from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, end_run, say_used
+from dtef_pipeline.cli.role_budgets import parse_budgets, resolve_budget_owners
+from dtef_pipeline.cli.started_runs import check_home_path, open_dagster_instance, print_usage, report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -24,11 +24,11 @@ from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.judging.arbiter import NOBODY
 from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
-from dtef_pipeline.rubric.judge_requests import chosen_judges
+from dtef_pipeline.rubric.judge_requests import choose_judges
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.rubric.watched_drift import NOTHING_TO_JUDGE_AGAIN
-from dtef_pipeline.text.counted import counted
-from resources.gateway.progress import kept_terminal
+from dtef_pipeline.text.counted import format_count
+from resources.gateway.progress import keep_terminal
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -48,7 +48,7 @@ Given = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Anchored:
+class FamilyAnchors:
     """What a family says of its anchors."""
 
     usual_n: int
@@ -65,16 +65,17 @@ class Anchored:
 
 def run(family: str, given: Given) -> int:
     """The exit code: 1 where it failed."""
-    warehouse, settings = open_warehouse(), Settings.from_environment()
+    warehouse, settings = open_warehouse(), Settings.read_environment()
     check_home_path(settings)
     require_safe(given["snapshot"])
     given = ANCHORED[family].with_panel({**given, "anchors": given["anchors"] or ANCHORED[family].usual_n}, settings)
     names = ANCHORED[family].judges(given, settings, warehouse)
     costs, calls = (
-        owned_budgets(given[name], names, known_models(settings, COMPUTED_MODELS)) for name in ("max_cost_usd", "max_calls")
+        resolve_budget_owners(given[name], names, known_models(settings, COMPUTED_MODELS))
+        for name in ("max_cost_usd", "max_calls")
     )
     asked = {name: value for name, value in given.items() if name not in ("max_cost_usd", "max_calls") and value is not None}
-    if not _judge_again(warehouse, family, {**asked, **budgets_given(costs, calls)}):
+    if not _judge_again(warehouse, family, {**asked, **parse_budgets(costs, calls)}):
         return 1
     say(f"`dtef anchors --family {family} --show` says which judges have moved")
     return 0
@@ -83,21 +84,21 @@ def run(family: str, given: Given) -> int:
 def _judge_again(warehouse: Warehouse, family: str, config: Given) -> bool:
     """Whether the stage ran through; failures are told, or else what the snapshot now holds."""
     stage, anchored, snapshot = f"{family}_anchors", ANCHORED[family], config["snapshot"]
-    with kept_terminal():
+    with keep_terminal():
         from assets.launch import materialize
         from assets.stage.partitions import SNAPSHOT_TAG
         from assets.stage.shared_gateway import command
 
-        with dagster_instance() as instance, command([]) as running:
+        with open_dagster_instance() as instance, command([]) as running:
             outcome = materialize(instance, [stage], [], {stage: config}, {**running.tags, SNAPSHOT_TAG: snapshot})
-    say_used(running.gateway.used if running.gateway else {})
-    end_run(warehouse, outcome)
+    print_usage(running.gateway.used if running.gateway else {})
+    report_run_end(warehouse, outcome)
     if outcome.failures:
         return False
     rows = warehouse.read(stage, columns=[anchored.anchor, anchored.judged], snapshot=snapshot)
     kept, empty = len(set(rows[anchored.anchor].to_pylist())), rows[anchored.judged].null_count
     missing = f", {empty:,} without a {anchored.judged}" if empty else ""
-    click.echo(f"{counted(kept, 'anchor')}, {counted(len(rows), 'judgement')} in snapshot {snapshot}{missing}")
+    click.echo(f"{format_count(kept, 'anchor')}, {format_count(len(rows), 'judgement')} in snapshot {snapshot}{missing}")
     return True
 
 
@@ -107,20 +108,20 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
     judged, subject = warehouse.rows(f"{family}_anchors"), family_record(family).subject
     if not len(judged):
         raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef anchors --family {family}` makes them")
-    options = panel_drift(Settings.from_environment(), warehouse)
+    options = panel_drift(Settings.read_environment(), warehouse)
     frame = judge_drift(subject, judged, options).to_pandas().drop(columns="family")
-    print_rows(_JUDGES_VIEW, frame, output, (), meanings_of("judge_drift"))
+    print_rows(_JUDGES_VIEW, frame, output, (), describe_table_columns("judge_drift"))
 
 
-def _with_scale(given: Given, settings: Settings) -> Given:
+def _add_scale(given: Given, settings: Settings) -> Given:
     if given["judges_file"] is not None:
         raise ConfigError("--judges: allowed with --family qa; judges of rubrics are named by --judge APPROACH=MODEL")
     given = {name: value for name, value in given.items() if name != "judges_file"}
-    panel = family_panel(settings, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
+    panel = load_family_panel(settings, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
     return {**given, "judges": list(given["judges"]), "scale": panel.scale}
 
 
-def _rubric_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
+def _find_rubric_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
     models = known_models(settings, COMPUTED_MODELS)
     kept = warehouse.read_or_empty("rubric_anchor_items", columns=["blueprint"])["blueprint"].to_pylist()[: given["anchors"]]
     scored = warehouse.values("rubric_scores", "blueprint") if len(kept) < given["anchors"] else []
@@ -129,7 +130,7 @@ def _rubric_judges(given: Given, settings: Settings, warehouse: Warehouse) -> se
     for key in dict.fromkeys([*kept, *(one for one in scored if _has_words(warehouse, one))]):
         head = warehouse.read_or_empty("rubric_blueprints", columns=["judges"], blueprint=key)["judges"].to_pylist()
         try:
-            judges = chosen_judges(given["judges"], head[0] if head else [], models, given["scale"])
+            judges = choose_judges(given["judges"], head[0] if head else [], models, given["scale"])
         except ConfigError as error:
             if key in kept:
                 raise
@@ -147,17 +148,17 @@ def _has_words(warehouse: Warehouse, blueprint: str) -> bool:
     return bool(pc.any(pc.equal(kinds, TEXT_KIND)).as_py())
 
 
-def _with_judge_settings(given: Given, settings: Settings) -> Given:
+def _add_judge_settings(given: Given, settings: Settings) -> Given:
     """With the judge's budget and price."""
     if len(given["judges"]) > 1:
         raise ConfigError(f"--judge {', '.join(given['judges'])}: allowed with --family qa: one")
     judged = {"judge": next(iter(given["judges"]), None), "judges": given["judges_file"]}
-    panel = family_panel(settings, QA_PANEL_SECTION, QaSettings)
+    panel = load_family_panel(settings, QA_PANEL_SECTION, QaSettings)
     said = {name: getattr(panel, name) for name in ("daily_budget", "allow_unpriced")} if panel else {}
     return {**{name: value for name, value in given.items() if name != "judges_file"}, **judged, **said}
 
 
-def _qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
+def _find_qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
     if given["judge"] == NOBODY:
         raise ConfigError("--judge none: allowed: a model, since anchors are there to be judged")
     if not warehouse.values("qa_judgements", "suite") and not len(warehouse.read_or_empty("qa_anchor_items")):
@@ -169,6 +170,6 @@ def _qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[st
 
 
 ANCHORED = {
-    "rubric": Anchored(200, "item", "class", _with_scale, _rubric_judges),
-    "qa": Anchored(50, "anchor", "score", _with_judge_settings, _qa_judges),
+    "rubric": FamilyAnchors(200, "item", "class", _add_scale, _find_rubric_judges),
+    "qa": FamilyAnchors(50, "anchor", "score", _add_judge_settings, _find_qa_judges),
 }

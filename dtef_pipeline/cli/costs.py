@@ -9,13 +9,13 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.opened_warehouse import reads_tables, say_stale
+from dtef_pipeline.cli.opened_warehouse import reads_tables, warn_stale
 from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.tables import COSTS, description
-from dtef_pipeline.text.unknown_cost import row_cost_in_words
+from dtef_pipeline.text.unknown_cost import format_row_cost
 from resources.warehouse import Warehouse
 
 _COST_COUNTS = ("answered", "failed", "budget_stopped", "calls", "prompt_tokens", "completion_tokens", "unpriced")
@@ -35,41 +35,47 @@ def costs(
         raise ConfigError(f"--round with --family {family}: allowed with --family survey")
     family = family or ("survey" if rounds else None)
     chosen = [one for one in FAMILIES if family in (None, one.name)]
-    columns = _columns_of(chosen[0]) if family else _BY_ANY_FAMILY
+    columns = _map_columns(chosen[0]) if family else _BY_ANY_FAMILY
     by = by or (chosen[0].calls.shown_by if family else ("family", "role"))
     if unknown := [name for name in by if name not in columns]:
         of = f"--family {family}" if family else "all families"
         raise ConfigError(f"--by {', '.join(unknown)}: allowed with {of}: {', '.join(columns)}")
-    frame = _chosen_rows(_stored(warehouse, chosen, family), rounds, snapshot)
+    frame = _filter_rows(_read_cost_rows(warehouse, chosen, family), rounds, snapshot)
     if not len(frame) and output == "table":
         click.echo("no language model was asked: baselines cost nothing")
         return
     named = {"model_variant" if name == "variant" else name: columns[name] for name in by}
-    whole = _sums(frame.rename(columns={column: name for name, column in named.items()}), list(named))
-    shown = whole if output != "table" else whole.assign(cost=[row_cost_in_words(row) for row in whole.to_dict("records")])
+    whole = _sum_by_columns(frame.rename(columns={column: name for name, column in named.items()}), list(named))
+    shown = whole if output != "table" else whole.assign(cost=[format_row_cost(row) for row in whole.to_dict("records")])
     counts = ("answered", "failed", "budget_stopped", "calls", "prompt_tokens", "completion_tokens")
     view = TableView(
         (*named, *counts, "cost"), (*named, "cost"), ("prompt_tokens", "completion_tokens", "budget_stopped", "calls")
     )
     print_rows(
-        view, shown, output, (), {**cost_columns(), **{name: description(COSTS.field(at)) for name, at in named.items()}}
+        view,
+        shown,
+        output,
+        (),
+        {**describe_cost_columns(), **{name: description(COSTS.field(at)) for name, at in named.items()}},
     )
 
 
-def cost_columns() -> dict[str, str]:
+def describe_cost_columns() -> dict[str, str]:
     """By name, the columns that `dtef costs` shows with any family."""
-    told = {name: description(COSTS.field(name)) for name in (*_BY_ANY_FAMILY.values(), *_COST_COUNTS) if name != "unpriced"}
-    return {**told, "cost": description(COSTS.field("cost_usd")).partition(";")[0]}
+    column_texts = {
+        name: description(COSTS.field(name)) for name in (*_BY_ANY_FAMILY.values(), *_COST_COUNTS) if name != "unpriced"
+    }
+    return {**column_texts, "cost": description(COSTS.field("cost_usd")).partition(";")[0]}
 
 
-def _columns_of(family: Family) -> dict[str, str]:
+def _map_columns(family: Family) -> dict[str, str]:
     """By the names that the family calls them, columns of COSTS."""
     space = family.space
     own = {space.first: "first_level", space.second: "second_level", family.calls.purpose: "purpose"}
     return {**_BY_ANY_FAMILY, **{name: column for name, column in own.items() if name}}
 
 
-def _stored(warehouse: Warehouse, chosen: Sequence[Family], family: str | None) -> pd.DataFrame:
+def _read_cost_rows(warehouse: Warehouse, chosen: Sequence[Family], family: str | None) -> pd.DataFrame:
     """The rows of the families, of which those without costs are left out. Says of each whether responses are newer."""
     there = warehouse.values("costs", "family")
     known = [one for one in chosen if one.name in there]
@@ -80,13 +86,13 @@ def _stored(warehouse: Warehouse, chosen: Sequence[Family], family: str | None) 
             f"no costs{f' of {family}' if family else ''} in {warehouse.root} yet: {run} makes it, and {roll_up}"
         )
     for one in known:
-        say_stale(warehouse, "costs", one.scored, f"dtef {one.name} board --refresh", one.name)
+        warn_stale(warehouse, "costs", one.scored, f"dtef {one.name} board --refresh", one.name)
     parts = [warehouse.rows("costs", family=one.name) for one in known]
     found: pd.DataFrame = pa.concat_tables(parts).to_pandas()
     return found
 
 
-def _chosen_rows(frame: pd.DataFrame, rounds: Sequence[str], snapshot: str | None) -> pd.DataFrame:
+def _filter_rows(frame: pd.DataFrame, rounds: Sequence[str], snapshot: str | None) -> pd.DataFrame:
     wanted = {"round": ("first_level", rounds), "snapshot": ("snapshot", [snapshot] if snapshot else [])}
     for noun, (column, values) in wanted.items():
         there = sorted(frame[column].dropna().unique())
@@ -96,7 +102,7 @@ def _chosen_rows(frame: pd.DataFrame, rounds: Sequence[str], snapshot: str | Non
     return frame
 
 
-def _sums(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+def _sum_by_columns(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """The rows added up by these columns, the dearest first; roles, where they are told apart, and families stay in their order."""
     groups = frame.groupby(names, sort=False, dropna=False)
     dollars = groups[["cost_usd", "unknown_cost_usd_most"]].sum(min_count=1)

@@ -15,11 +15,11 @@ from pathlib import Path
 import click
 from packaging.specifiers import SpecifierSet
 
-from dtef_pipeline.cli.places import Diagnosis, absent, elsewhere, writable
+from dtef_pipeline.cli.places import Diagnosis, diagnose_absent, diagnose_writable, suggest_other_place
 from dtef_pipeline.errors import DtefError, StoreError
-from dtef_pipeline.text.counted import counted
-from resources.failures import links, one_line
-from resources.settings import Settings, shipped
+from dtef_pipeline.text.counted import format_count
+from resources.failures import format_one_line, links
+from resources.settings import Settings, find_shipped
 
 _PACKAGE = "dtef-pipeline"
 _SERVER_S = 5.0
@@ -41,19 +41,19 @@ def check_python(settings: Settings) -> Diagnosis:
 
 def check_responses(settings: Settings) -> Diagnosis:
     """The response store: a file that can be read and written, or a server that answers."""
-    from resources.responses.damage import damage_of
+    from resources.responses.damage import find_damage
     from resources.responses.database import ResponseDatabase
-    from resources.responses.engines import database_url
+    from resources.responses.engines import parse_database_url
 
     check = "response store"
-    url = database_url(settings.responses_url)
+    url = parse_database_url(settings.responses_url)
     shown, path = url.render_as_string(hide_password=True), Path(str(url.database))
     is_file = url.get_backend_name() == "sqlite"
     if is_file and not path.exists():
-        return absent(check, path, "DTEF_RESPONSES")
+        return diagnose_absent(check, path, "DTEF_RESPONSES")
     if is_file and path.is_dir():
-        return Diagnosis(check, "problem", f"{path} is a folder, where a file is needed", elsewhere("DTEF_RESPONSES"))
-    if is_file and path.stat().st_size and (damage := damage_of(path, _DAMAGE_SEARCH_S)):
+        return Diagnosis(check, "problem", f"{path} is a folder, where a file is needed", suggest_other_place("DTEF_RESPONSES"))
+    if is_file and path.stat().st_size and (damage := find_damage(path, _DAMAGE_SEARCH_S)):
         file = shlex.quote(str(path))
         remedy = f"put a backup in its place, or begin a new store, which asks all anew: mv {file} {file}.broken"
         return Diagnosis(check, "problem", f"{path} cannot be read: {damage}", remedy)
@@ -64,10 +64,10 @@ def check_responses(settings: Settings) -> Diagnosis:
         finally:
             database.close()
     except StoreError as error:
-        remedy = f"mend what the message names, or start the server; or {elsewhere('DTEF_RESPONSES')}"
+        remedy = f"mend what the message names, or start the server; or {suggest_other_place('DTEF_RESPONSES')}"
         return Diagnosis(check, "problem", str(error), remedy)
     found = f"{shown}: {f'schema version {stored}' if stored else 'no responses yet'}"
-    return writable(check, path, found, "DTEF_RESPONSES") if is_file else Diagnosis(check, "ok", found)
+    return diagnose_writable(check, path, found, "DTEF_RESPONSES") if is_file else Diagnosis(check, "ok", found)
 
 
 def check_warehouse(settings: Settings) -> Diagnosis:
@@ -77,19 +77,19 @@ def check_warehouse(settings: Settings) -> Diagnosis:
         return _check_bucket(root)
     folder = Path(root).absolute()
     if not folder.exists():
-        return absent(check, folder, "DTEF_WAREHOUSE", "`dtef add PATH`")
+        return diagnose_absent(check, folder, "DTEF_WAREHOUSE", "`dtef add PATH`")
     if not folder.is_dir():
-        return Diagnosis(check, "problem", f"{folder} is no folder", elsewhere("DTEF_WAREHOUSE"))
+        return Diagnosis(check, "problem", f"{folder} is no folder", suggest_other_place("DTEF_WAREHOUSE"))
     tables = [one for one in folder.iterdir() if one.is_dir()]
-    return writable(check, folder, f"{folder}: {counted(len(tables), 'table')}", "DTEF_WAREHOUSE", tables)
+    return diagnose_writable(check, folder, f"{folder}: {format_count(len(tables), 'table')}", "DTEF_WAREHOUSE", tables)
 
 
 def _check_bucket(root: str) -> Diagnosis:
     import pyarrow.fs as pafs
 
-    from resources.file_systems import open_root, without_secrets
+    from resources.file_systems import open_root, strip_secrets
 
-    shown = without_secrets(root)
+    shown = strip_secrets(root)
     try:
         fs, path = open_root(root)
         fs.get_file_info(pafs.FileSelector(path, allow_not_found=True))
@@ -106,7 +106,7 @@ def check_models(settings: Settings) -> Diagnosis:
     """The models file, and which models have their keys. No key is shown."""
     from dtef_pipeline.asking.models import LOCAL_EMBEDDER
     from dtef_pipeline.survey.baselines.names import BASELINES
-    from resources.gateway.askable import quick_problem
+    from resources.gateway.askable import find_quick_problem
     from resources.known_models import known_models
 
     check = "models"
@@ -115,13 +115,13 @@ def check_models(settings: Settings) -> Diagnosis:
     except DtefError as error:
         return Diagnosis(check, "problem", str(error), "mend the file, or go on without: unset DTEF_MODELS")
     specs = [one for one in models.specs.values() if not (one.is_computed or one.is_imported) and one.model != LOCAL_EMBEDDER]
-    problems = {one.name: quick_problem(one, os.environ) for one in specs}
+    problems = {one.name: find_quick_problem(one, os.environ) for one in specs}
     able = [name for name, problem in problems.items() if problem is None]
     keys = dict.fromkeys(found[1] for problem in problems.values() if problem and (found := _UNSET.fullmatch(problem)))
     lacking = f"; keys that are not set: {', '.join(keys)}" if keys else ""
     if able:
-        told = f"{len(able)} of {len(problems)} can be asked: {', '.join(able)}{lacking} (`dtef models` lists all)"
-        return Diagnosis(check, "ok", told)
+        message = f"{len(able)} of {len(problems)} can be asked: {', '.join(able)}{lacking} (`dtef models` lists all)"
+        return Diagnosis(check, "ok", message)
     remedy = (
         f"set the key of a provider, or name a server of yours in DTEF_MODELS: export {next(iter(keys), 'OPENAI_API_KEY')}=KEY"
     )
@@ -130,14 +130,14 @@ def check_models(settings: Settings) -> Diagnosis:
 
 def check_panel(settings: Settings) -> Diagnosis:
     """The panel: all its sections can be read; the models of its night are known and have their keys, its rounds are there."""
-    from assets.engine.settings_config import family_panel
+    from assets.engine.settings_config import load_family_panel
     from assets.preference.preference_panel import vote_settings
-    from assets.survey.panel_file import checked_panel
+    from assets.survey.panel_file import load_checked_panel
     from dtef_pipeline.cli.options import USUAL_FAMILY
     from dtef_pipeline.families import FAMILIES
     from dtef_pipeline.survey.baselines.names import BASELINES
     from dtef_pipeline.survey.settings import resolve_panel
-    from resources.gateway.askable import quick_problem
+    from resources.gateway.askable import find_quick_problem
     from resources.known_models import known_models
     from resources.warehouse import Warehouse
 
@@ -146,14 +146,14 @@ def check_panel(settings: Settings) -> Diagnosis:
     try:
         models = known_models(settings, BASELINES)
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
-        wanted = resolve_panel(checked_panel(settings, models, warehouse), models)
+        wanted = resolve_panel(load_checked_panel(settings, models, warehouse), models)
         vote_settings(settings)
         for family in FAMILIES:
             if family.name != USUAL_FAMILY:
-                family_panel(settings, family.name, family.settings)
+                load_family_panel(settings, family.name, family.settings)
     except DtefError as error:
         return Diagnosis("panel", "problem", str(error), _MEND_PANEL)
-    unable = [f"{one.name}: {problem}" for one in wanted if (problem := quick_problem(one, os.environ))]
+    unable = [f"{one.name}: {problem}" for one in wanted if (problem := find_quick_problem(one, os.environ))]
     if unable:
         keys = " ".join(f"{key}=KEY" for key in dict.fromkeys(_UNSET.findall("; ".join(unable))))
         remedy = f"export {keys}" if keys else _MEND_PANEL
@@ -163,12 +163,12 @@ def check_panel(settings: Settings) -> Diagnosis:
 
 def check_sandbox(settings: Settings) -> Diagnosis:
     """How programs that models wrote are kept from this machine."""
-    from resources.sandbox.run import found_level
+    from resources.sandbox.run import choose_level
 
-    found = found_level(settings.sandbox)
+    found = choose_level(settings.sandbox)
     if found.level is not None and not found.is_weak:
         return Diagnosis("sandbox", "ok", found.words)
-    best = found_level("auto").level
+    best = choose_level("auto").level
     is_held_back = settings.sandbox != "auto" and best not in (None, found.level)
     remedy = (
         f"the level without DTEF_SANDBOX is {best}: unset DTEF_SANDBOX"
@@ -180,9 +180,9 @@ def check_sandbox(settings: Settings) -> Diagnosis:
 
 def check_home(settings: Settings) -> Diagnosis:
     """DAGSTER_HOME and its dagster.yaml."""
-    from assets.stage.dagster_internals import storage_settings
-    from dtef_pipeline.cli.started_runs import earlier_version, how_to_start
-    from resources.failures import does_not_start
+    from assets.stage.dagster_internals import read_storage_settings
+    from dtef_pipeline.cli.started_runs import describe_outdated_home, describe_start_problem
+    from resources.failures import describe_start_failure
 
     check, home = "Dagster's home", settings.dagster_home
     if settings.home_problem:
@@ -191,22 +191,26 @@ def check_home(settings: Settings) -> Diagnosis:
     file = home / "dagster.yaml"
     if not file.is_file():
         found = f"{home}: the first command that needs it makes its dagster.yaml"
-        return writable(check, home, found, "DAGSTER_HOME") if home.is_dir() else absent(check, home, "DAGSTER_HOME")
-    template = f"cp {shlex.quote(str(shipped('dagster.yaml')))} {shlex.quote(str(file))}"
+        return (
+            diagnose_writable(check, home, found, "DAGSTER_HOME")
+            if home.is_dir()
+            else diagnose_absent(check, home, "DAGSTER_HOME")
+        )
+    template = f"cp {shlex.quote(str(find_shipped('dagster.yaml')))} {shlex.quote(str(file))}"
     try:
-        earlier = earlier_version(file)
+        earlier = describe_outdated_home(file)
         # Its settings may name the variable.
         os.environ["DAGSTER_HOME"] = str(home)
-        storage_settings(home)
+        read_storage_settings(home)
     except Exception as error:  # Dagster has many
-        found = str(error) if isinstance(error, DtefError) else does_not_start(home, error)
+        found = str(error) if isinstance(error, DtefError) else describe_start_failure(home, error)
         return Diagnosis(
-            check, "problem", found, how_to_start(error, f"mend it, or take the template for one machine: {template}")
+            check, "problem", found, describe_start_problem(error, f"mend it, or take the template for one machine: {template}")
         )
         return None
     if earlier:
         return Diagnosis(check, "warning", earlier, f"take the template: {template}")
-    return writable(check, home, str(home), "DAGSTER_HOME")
+    return diagnose_writable(check, home, str(home), "DAGSTER_HOME")
 
 
 def check_daemon(settings: Settings) -> Diagnosis:
@@ -214,14 +218,14 @@ def check_daemon(settings: Settings) -> Diagnosis:
     from datetime import UTC, datetime
 
     from assets.daemon_state import DaemonState, daemon_state
-    from assets.stage.dagster_internals import storage_settings
-    from dtef_pipeline.text.spans import span_in_words
-    from resources.evaluations.evaluation_counts import unended_if_there
+    from assets.stage.dagster_internals import read_storage_settings
+    from dtef_pipeline.text.spans import format_span
+    from resources.evaluations.evaluation_counts import count_unended_if_present
     from resources.evaluations.evaluation_store import QUEUE_SENSOR
 
     check, now = "Dagster's daemon", datetime.now(UTC)
     try:
-        waiting = unended_if_there(settings.responses_url, _SERVER_S)
+        waiting = count_unended_if_present(settings.responses_url, _SERVER_S)
     except DtefError:  # the check of the response store says so
         waiting = 0
     waits = f"; evaluations that wait or run: {waiting:,}" if waiting else ""
@@ -230,7 +234,7 @@ def check_daemon(settings: Settings) -> Diagnosis:
             check, "warning", "not looked at, as Dagster's home has a problem", "mend that, then give: dtef doctor"
         )
     home = settings.dagster_home
-    folder = storage_settings(home).get("base_dir") if (home / "dagster.yaml").is_file() else home
+    folder = read_storage_settings(home).get("base_dir") if (home / "dagster.yaml").is_file() else home
     # Opening a storage that is not there would make it.
     is_there = folder is None or (Path(folder) / "history" / "runs.db").is_file()
     state = daemon_state(home, QUEUE_SENSOR) if is_there else DaemonState(None, True)
@@ -239,7 +243,7 @@ def check_daemon(settings: Settings) -> Diagnosis:
         remedy = f"put a backup of {home} in its place, or start the server that its dagster.yaml names"
         return Diagnosis(check, "problem", f"Dagster's storage cannot be read: {state.problem}", remedy)
     if state.is_running(now):
-        if fault := state.fault_of_ticks(now, QUEUE_SENSOR):
+        if fault := state.find_sensor_fault(now, QUEUE_SENSOR):
             return Diagnosis(check, "warning", f"{fault}{waits}", _MEND_CODE)
         if waiting and not state.is_sensor_on:
             found = f"the sensor {QUEUE_SENSOR} is switched off{waits}"
@@ -248,7 +252,7 @@ def check_daemon(settings: Settings) -> Diagnosis:
             )
         return Diagnosis(check, "ok", "running")
     if last or waiting:
-        found = f"last seen {span_in_words(now - last)} ago" if last else "was never started here"
+        found = f"last seen {format_span(now - last)} ago" if last else "was never started here"
         return Diagnosis(check, "warning", f"{found}{waits}: no schedule or sensor runs", _START_DAEMON)
     return Diagnosis(check, "ok", "was never started here (`dtef ui` starts it)")
 
@@ -274,13 +278,13 @@ _COLOUR_OF = {"ok": "green", "warning": "yellow", "problem": "red"}
 def doctor(output: str) -> int:
     """The findings on the terminal, each as soon as it is known, or all for other programs. 1: there is a problem."""
     findings = []
-    for finding in _findings(Settings.from_environment()):
+    for finding in _run_checks(Settings.read_environment()):
         findings.append(finding)
         if output == "table":
             _show(finding)
     if output == "table":
         counts = [sum(finding.state == state for finding in findings) for state in ("problem", "warning")]
-        spelled = [counted(n, what) for n, what in zip(counts, ("problem", "warning"), strict=True) if n]
+        spelled = [format_count(n, what) for n, what in zip(counts, ("problem", "warning"), strict=True) if n]
         click.echo(f"\n{' and '.join(spelled) or 'all is well'}")
     else:
         import pandas as pd
@@ -291,13 +295,13 @@ def doctor(output: str) -> int:
     return int(any(finding.state == "problem" for finding in findings))
 
 
-def _findings(settings: Settings) -> Iterator[Diagnosis]:
+def _run_checks(settings: Settings) -> Iterator[Diagnosis]:
     for name, check in DOCTOR_CHECKS.items():
         try:
             yield check(settings)
         except Exception as error:  # a check that fails must not hide the others
             yield Diagnosis(
-                name, "problem", one_line(links(error)), "mend what the message names, then give `dtef doctor` again"
+                name, "problem", format_one_line(links(error)), "mend what the message names, then give `dtef doctor` again"
             )
 
 
@@ -306,9 +310,9 @@ def _show(finding: Diagnosis) -> None:
     first = f"{finding.state:<8} {finding.check:<{_NAME_WIDTH}} "
     width = max(60, min(_WIDEST, shutil.get_terminal_size().columns)) - len(first)
     words, *commands = _BEFORE_A_COMMAND.split(finding.remedy)
-    told = [finding.found, *([f"-> {words}{':' if commands else ''}"] if words else [])]
+    message = [finding.found, *([f"-> {words}{':' if commands else ''}"] if words else [])]
     lines = [
-        line for text in told for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+        line for text in message for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     ] + commands
     state = click.style(f"{finding.state:<8}", fg=_COLOUR_OF[finding.state])
     click.echo(f"{state}{first[8:]}{lines[0] if lines else ''}")

@@ -11,26 +11,32 @@ import click
 import pandas as pd
 import pyarrow as pa
 
-from assets.stage.panel_drift import judges_in, panel_drift, scored_in
-from assets.survey.moved_questions import named
+from assets.stage.panel_drift import list_family_judges, list_family_scored_models, panel_drift
+from assets.survey.moved_questions import add_question_texts
 from dtef_pipeline.asking.snapshot_order import snapshot_order
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.families import CommandFamily, family_record, meanings_of, require_rolled_up
+from dtef_pipeline.cli.families import CommandFamily, describe_table_columns, family_record, require_rolled_up
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, query_rounds, reads_tables
 from dtef_pipeline.cli.options import USUAL_FAMILY
-from dtef_pipeline.cli.read import scored_rounds
+from dtef_pipeline.cli.read import list_scored_rounds
 from dtef_pipeline.cli.survey.boards import render_drift
 from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.drift.anchored import judge_drift
-from dtef_pipeline.drift.checks import columns_needed, drift_checks
-from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.checks import drift_checks, list_needed_columns
+from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Row, Subject
-from dtef_pipeline.drift.verdict_text import by_verdict, moved_judges, reaches, series_words, too_early
+from dtef_pipeline.drift.verdict_text import (
+    describe_too_early,
+    format_series,
+    is_at_least,
+    list_moved_judges,
+    sort_key_of_verdict,
+)
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.text.counted import list_first_names
 from resources.gateway.progress import waiting
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -89,7 +95,7 @@ def _show_rule(warehouse: Warehouse, family: CommandFamily, output: str) -> None
     frame = frame.sort_values(order, ascending=[False, True, True], na_position="last", kind="stable")
     if output == "table":
         frame = frame.assign(note=frame["reason"].where(frame["gap"].isna(), ""))
-    print_rows(_RULE_VIEW, frame, output, (), meanings_of("drift_rule"))
+    print_rows(_RULE_VIEW, frame, output, (), describe_table_columns("drift_rule"))
 
 
 @reads_tables
@@ -105,7 +111,7 @@ def _show_verdicts(
     """NOTHING_COMPARED when `fail_on` is asked for and there is no series."""
     subject, options = family.subject, _drift_options(warehouse, family, since)
     try:
-        scored = scored_rounds(warehouse, rounds) if rounds or by != "model" else ()
+        scored = list_scored_rounds(warehouse, rounds) if rounds or by != "model" else ()
     except ConfigError as error:
         return _without_series(str(error), fail_on)
     shown = warehouse.rows(subject.judged_again.table) if subject.judged_again else pa.table({})
@@ -138,17 +144,19 @@ def _model_checks(
 ) -> pa.Table:
     with waiting("comparing snapshots"):
         found = query_rounds(
-            warehouse, lambda connection: model_drift(connection, subject, options, only=rounds), subject.reads, rounds
+            warehouse, lambda connection: compute_model_drift(connection, subject, options, only=rounds), subject.reads, rounds
         )
-        return found.net_of_judges(subject, shown, options).checks.drop_columns(_SENT)
+        return found.subtract_judge_shifts(subject, shown, options).checks.drop_columns(_SENT)
 
 
 def _round_checks(warehouse: Warehouse, subject: Subject, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
-    columns, levels = columns_needed(subject.keys), 1 if by == "round" else 2
+    columns, levels = list_needed_columns(subject.keys), 1 if by == "round" else 2
     order = warehouse.query(snapshot_order, only=["scores"])
-    clusters = warehouse.query(subject.linked, only=["survey_responses"])
+    clusters = warehouse.query(subject.query_clusters, only=["survey_responses"])
     check = partial(drift_checks, subject=subject, levels=levels, options=options, order=order, clusters=clusters)
-    checks = named(warehouse, pa.concat_tables([check(warehouse.rows("scores", columns=columns, round=r)) for r in rounds]))
+    checks = add_question_texts(
+        warehouse, pa.concat_tables([check(warehouse.rows("scores", columns=columns, round=r)) for r in rounds])
+    )
     return checks.drop_columns(["segment"]) if by == "round" else checks
 
 
@@ -162,7 +170,7 @@ def _without_series(problem: str, fail_on: str | None) -> int:
 
 def _print_verdicts(checks: pa.Table, family: CommandFamily, fail_on: str | None, output: str) -> int:
     """Print verdicts, the worst first. Returns as `exit_code`."""
-    rows = sorted(checks.to_pylist(), key=by_verdict)
+    rows = sorted(checks.to_pylist(), key=sort_key_of_verdict)
     click.echo(render_drift(checks, family.subject) if output == "table" else _verdicts_as_data(rows, checks.schema, output))
     if all(row["verdict"] is None for row in rows):
         is_close = any(row["reason"].startswith(TOO_CLOSE) for row in rows)
@@ -184,8 +192,8 @@ def _verdicts_as_data(rows: Sequence[Row], schema: pa.Schema, output: str) -> st
 
 def _judges_lines(subject: Subject, shown: pa.Table, options: WatchOptions, rows: Sequence[Row]) -> Iterator[str]:
     """What the judges' drift has to do with that of models, and the judges that moved."""
-    yield from (f"{series_words(row, subject.keys)}: {row['judges_note']}" for row in rows if row["judges_note"])
-    yield from moved_judges(judge_drift(subject, shown, options).to_pylist())
+    yield from (f"{format_series(row, subject.keys)}: {row['judges_note']}" for row in rows if row["judges_note"])
+    yield from list_moved_judges(judge_drift(subject, shown, options).to_pylist())
 
 
 def _drift_options(warehouse: Warehouse, family: CommandFamily, since: Sequence[str]) -> WatchOptions:
@@ -193,8 +201,10 @@ def _drift_options(warehouse: Warehouse, family: CommandFamily, since: Sequence[
     stored = family.stored
     if not warehouse.values(stored.scored, stored.space.first):
         raise WarehouseError(f"no {stored.scored} in {warehouse.root} yet: `{family.run} --snapshot LABEL` asks and scores")
-    options = panel_drift(Settings.from_environment(), warehouse)
-    return options_since(options, since, partial(scored_in, warehouse, stored), partial(judges_in, warehouse, stored))
+    options = panel_drift(Settings.read_environment(), warehouse)
+    return options_since(
+        options, since, partial(list_family_scored_models, warehouse, stored), partial(list_family_judges, warehouse, stored)
+    )
 
 
 def options_since(
@@ -212,7 +222,7 @@ def options_since(
         return options
     if nameless := [given for given in since if given.startswith("=")]:
         raise ConfigError(f"since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
-    options = options.with_dates({model: day for model, _, day in (given.rpartition("=") for given in since)})
+    options = options.replace_dates({model: day for model, _, day in (given.rpartition("=") for given in since)})
     options.require_known(scored(), judges())
     return options
 
@@ -225,15 +235,15 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
     """
     if not fail_on:
         return 0
-    named = [(series_words(row, subject.keys), row) for row in rows]
+    named = [(format_series(row, subject.keys), row) for row in rows]
     compared = {who for who, row in named if row["verdict"] is not None}
     if without := [
         f"{who} (other prompts of it are compared)" if who in compared else who for who, row in named if row["verdict"] is None
     ]:
         share = f"{len(without)} of {len(rows)} series, which could not be compared"
-        say(f"warning: --fail-on {fail_on} says nothing about {share}: {and_more(without, SERIES_NAMED)}", err=True)
-    early = [f"{who} ({words})" for who, row in named if fail_on == "drift" and (words := too_early(row))]
+        say(f"warning: --fail-on {fail_on} says nothing about {share}: {list_first_names(without, SERIES_NAMED)}", err=True)
+    early = [f"{who} ({words})" for who, row in named if fail_on == "drift" and (words := describe_too_early(row))]
     if early:
         share = f"{len(early)} of {len(rows)} series"
-        say(f"warning: --fail-on drift cannot tell yet of {share}: {and_more(early, SERIES_NAMED)}", err=True)
-    return 3 if reaches(rows, fail_on) else TOO_EARLY if early else 0 if compared else NOTHING_COMPARED
+        say(f"warning: --fail-on drift cannot tell yet of {share}: {list_first_names(early, SERIES_NAMED)}", err=True)
+    return 3 if is_at_least(rows, fail_on) else TOO_EARLY if early else 0 if compared else NOTHING_COMPARED

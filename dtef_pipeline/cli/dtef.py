@@ -16,9 +16,9 @@ from dtef_pipeline.cli.options import (
     LevelName,
     choice,
     existing_path,
+    family_option,
     flag,
     lines_as_json,
-    of_family,
     of_format,
     of_rounds,
     refuse_others,
@@ -29,7 +29,7 @@ from dtef_pipeline.cli.options import (
 )
 from dtef_pipeline.cli.plugin.plugin_group import MainCommands
 from dtef_pipeline.cli.preference.preference_group import preference
-from dtef_pipeline.cli.qa.qa_group import documented_models, of_named_part, qa
+from dtef_pipeline.cli.qa.qa_group import of_named_part, qa, resolve_documented_models
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.rubric.rubric_group import rubric
 from dtef_pipeline.cli.store_commands import export_file, import_file, responses
@@ -103,7 +103,7 @@ def report(out: Path) -> None:
     help="What to add up the requests by; a variant is a model with its sampling; may be repeated.  [default: family and role; with "
     "--family survey model, rubric role and model, qa role, suite, evaluator and model, games role, scenario, persona and model]",
 )
-@of_family(None, "Family of evaluations to show.  [default: all]")
+@family_option(None, "Family of evaluations to show.  [default: all]")
 @of_rounds
 @click.option("--snapshot", help="Only this snapshot.  [default: all]")
 @writes_a_table
@@ -139,7 +139,7 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
 )
 @writes_a_table
 @reports_errors
-@of_family()
+@family_option()
 def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
     """Tell whether a model now responds to the same prompts in another way than before, and what else changed.
 
@@ -234,7 +234,7 @@ def doctor(output: str) -> None:
     "--model",
     "models",
     multiple=True,
-    callback=documented_models,
+    callback=resolve_documented_models,
     help="With --corpus: model to ask, as `dtef qa run` takes it; may be repeated.  [default: score what FILE holds]",
 )
 @snapshot_or_base("With --corpus: label to store responses under.")

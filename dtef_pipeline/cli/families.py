@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from assets.engine.settings_config import family_panel
-from dtef_pipeline.boards.cuts import Cuts, of_cut
+from assets.engine.settings_config import load_family_panel
+from dtef_pipeline.boards.cuts import Cuts, select_cut
 from dtef_pipeline.boards.family_views import BoardView
-from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed, say_stale
+from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, warn_mixed, warn_stale
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.terminal import print_rows, whole_frame
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME, TABLES
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.family.run_settings import command_settings
+from dtef_pipeline.family.run_settings import build_command_settings
 from dtef_pipeline.tables import description
-from dtef_pipeline.text.nearest import fitting as fitting
+from dtef_pipeline.text.nearest import filter_by_patterns as filter_by_patterns
 from resources.settings import Settings
-from resources.warehouse import Warehouse, part_of_family
+from resources.warehouse import Warehouse, build_family_levels
 
 if TYPE_CHECKING:
     from dtef_pipeline.family.stage import Stage
@@ -81,25 +81,25 @@ def show_view(
     """The rows of a view. `models`, `parts`: patterns; `own`: options that only this family has."""
     family = family_record(name)
     view = next(one for one in family.views if one.name == by)
-    frame = of_models(family.rows(warehouse, family, view, parts, **own), models, by)
+    frame = filter_by_model(family.rows(warehouse, family, view, parts, **own), models, by)
     if not len(frame):
         raise NothingToShowError(f"nothing to show by {by}: it needs {view.needs}")
     lines = family.lines(warehouse, view, frame, parts)
-    print_rows(view, frame, output, lines, {**meanings_of(view.table), **view.meanings})
+    print_rows(view, frame, output, lines, {**describe_table_columns(view.table), **view.meanings})
     if output == "table" and "rank" in view.columns and not own.get("served"):
-        say_mixed(warehouse, family.stored.responses, remedy=family.remedy)
+        warn_mixed(warehouse, family.stored.responses, remedy=family.remedy)
 
 
 def stored_view(warehouse: Warehouse, family: CommandFamily, view: BoardView) -> pd.DataFrame:
     """The rows of a view, as a roll-up stored them. Raises WarehouseError where none did."""
     require_rolled_up(warehouse, family.name, view.table, family.stored.scored)
-    return view_frame(family, view, warehouse.rows(view.table, **part_of_family(view.table, family.name)))
+    return view_frame(family, view, warehouse.rows(view.table, **build_family_levels(view.table, family.name)))
 
 
 def view_frame(family: CommandFamily, view: BoardView, rows: pa.Table) -> pd.DataFrame:
     """Of the rows of its table those of a view."""
     frame = whole_frame(rows)
-    return of_cut(frame, view.name, family.cuts) if view.table == family.stored.board else frame
+    return select_cut(frame, view.name, family.cuts) if view.table == family.stored.board else frame
 
 
 def fitting_rows(frame: pd.DataFrame, column: str, patterns: Sequence[str], given_as: str) -> pd.DataFrame:
@@ -107,17 +107,17 @@ def fitting_rows(frame: pd.DataFrame, column: str, patterns: Sequence[str], give
     if not patterns:
         return frame
     known = sorted(frame[column].dropna().astype(str).unique())
-    return frame[frame[column].isin(fitting(known, patterns, given_as))].reset_index(drop=True)
+    return frame[frame[column].isin(filter_by_patterns(known, patterns, given_as))].reset_index(drop=True)
 
 
-def of_models(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd.DataFrame:
+def filter_by_model(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd.DataFrame:
     """The rows of the models that fit any of the patterns; all without one. Raises ConfigError where rows are about no model."""
     if patterns and "model" not in frame:
         raise ConfigError(f"--model with --by {by}: allowed where rows are about models")
     return fitting_rows(frame, "model", patterns, "--model")
 
 
-def meanings_of(table: str) -> dict[str, str]:
+def describe_table_columns(table: str) -> dict[str, str]:
     """What each column of a table means."""
     return {column.name: description(column) for column in TABLES[table].schema or ()}
 
@@ -134,7 +134,7 @@ def require_rolled_up(warehouse: Warehouse, family: str, table: str, scores: str
     if part and family not in warehouse.values(table, "family"):
         raise WarehouseError(f"no {table} of {family} in {warehouse.root} yet: {_ROLLED_UP_BY.format(family)}")
     require_table(warehouse, table, _ROLLED_UP_BY.format(family))
-    say_stale(warehouse, table, scores, f"dtef {family} board --refresh", **part)
+    warn_stale(warehouse, table, scores, f"dtef {family} board --refresh", **part)
 
 
 def family_commands(name: str, module: str, what: str) -> Any:
@@ -148,7 +148,7 @@ def family_commands(name: str, module: str, what: str) -> Any:
 def family_settings(family: str, given: Mapping[str, Any]) -> Any:
     """The settings that options give, with what the family's section of the panel file alone says."""
     model = FAMILY_BY_NAME[family].settings
-    return command_settings(model, given, family_panel(Settings.from_environment(), family, model))
+    return build_command_settings(model, given, load_family_panel(Settings.read_environment(), family, model))
 
 
 def named_stages(module: str, name: str) -> Sequence[Stage]:

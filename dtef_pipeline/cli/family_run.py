@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.families import family_commands
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, stored_keys
+from dtef_pipeline.cli.opened_warehouse import list_stored_keys, open_warehouse
 from dtef_pipeline.cli.options import exit_after, refuse_estimate_of_judging
-from dtef_pipeline.cli.planned_table import print_estimate, stored_responses
-from dtef_pipeline.cli.role_budgets import with_budgets
+from dtef_pipeline.cli.planned_table import open_response_store, print_estimate
+from dtef_pipeline.cli.role_budgets import apply_budgets
 from dtef_pipeline.cli.started_runs import (
     StagesRun,
     check_home_path,
-    end_run,
+    describe_unanswered,
     refuse_unaskable,
+    report_run_end,
     require_imported,
     start_stages,
-    unanswered_lines,
 )
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import say
@@ -31,7 +31,7 @@ from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import budgets_of, run_config
 from dtef_pipeline.family.stage import Stage
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -44,7 +44,7 @@ Steps = Sequence[tuple[Stage, Sequence[str]]]
 
 
 @dataclass(frozen=True)
-class GivenRun:
+class RunContextOfCommand:
     """What a run is given, and what it finds."""
 
     family: Family
@@ -59,7 +59,7 @@ class GivenRun:
         return known_models(self.environment, COMPUTED_MODELS)
 
 
-class Chosen(NamedTuple):
+class RunSelection(NamedTuple):
     """What a run is about."""
 
     keys: Sequence[str]
@@ -79,13 +79,13 @@ class AfterRun(NamedTuple):
     """Where no stage failed: what the command ends with."""
 
 
-def choose_all(given: GivenRun) -> Chosen:
+def choose_all(given: RunContextOfCommand) -> RunSelection:
     """All partitions of the family, and the models that the settings name. Raises ConfigError where there is no partition, or no such model."""
-    keys = stored_keys(given.warehouse, given.family)
+    keys = list_stored_keys(given.warehouse, given.family)
     if not keys:
         raise ConfigError(f"nothing in {given.warehouse.root} yet: `dtef {given.family.name} add` adds something")
     specs = given.models.resolve(given.options.models) if given.options.models else ()
-    return Chosen(keys, {spec.name for spec in specs}, specs)
+    return RunSelection(keys, {spec.name for spec in specs}, specs)
 
 
 def stage_config(options: Any, stages: Sequence[Stage]) -> Mapping[str, Mapping[str, Any]]:
@@ -93,7 +93,7 @@ def stage_config(options: Any, stages: Sequence[Stage]) -> Mapping[str, Mapping[
     return run_config(options, {one.name: one.settings for one in stages})
 
 
-def roll_up_all(given: GivenRun, running: StagesRun) -> None:
+def roll_up_all(given: RunContextOfCommand, running: StagesRun) -> None:
     """Update all roll-ups of the family."""
     running.roll_up(given.warehouse)
 
@@ -109,21 +109,21 @@ class FamilyRun:
     """Imports them: that takes seconds."""
     settings: Callable[[Mapping[str, Any]], Any]
     """Those of a command, of what its options give."""
-    choose: Callable[[GivenRun], Chosen] = choose_all
+    choose: Callable[[RunContextOfCommand], RunSelection] = choose_all
     """Raises ConfigError for what is not known."""
-    steps: Callable[[GivenRun, Sequence[str], Sequence[Stage]], Steps] = lambda given, keys, stages: [
+    steps: Callable[[RunContextOfCommand, Sequence[str], Sequence[Stage]], Steps] = lambda given, keys, stages: [
         (one, keys) for one in stages
     ]
     """What is made of the partitions: all stages of all, unless it says otherwise."""
-    refuse: Callable[[GivenRun, Chosen], None] = lambda given, chosen: None
+    refuse: Callable[[RunContextOfCommand, RunSelection], None] = lambda given, chosen: None
     """Raises for what a run cannot do, before it asks."""
     register: Callable[[Any, Sequence[str]], None] = lambda instance, keys: None
     """Makes partitions known to Dagster's instance; without it, something else did."""
     config: Callable[[Any, Sequence[Stage]], Mapping[str, Mapping[str, Any]]] = stage_config
-    introduce: Callable[[GivenRun, Chosen], Iterable[str]] = lambda given, chosen: ()
+    introduce: Callable[[RunContextOfCommand, RunSelection], Iterable[str]] = lambda given, chosen: ()
     """Lines on what was chosen: before a run asks, and above the table of an estimate."""
-    roll_up: Callable[[GivenRun, StagesRun], None] = roll_up_all
-    after: Callable[[GivenRun, Sequence[str], StagesRun], AfterRun] = lambda given, keys, running: AfterRun()
+    roll_up: Callable[[RunContextOfCommand, StagesRun], None] = roll_up_all
+    after: Callable[[RunContextOfCommand, Sequence[str], StagesRun], AfterRun] = lambda given, keys, running: AfterRun()
     makes_warehouse: bool = False
     """Whether a run can be the first to write tables."""
     sized_by: tuple[str, str] = ("", "")
@@ -134,7 +134,7 @@ class FamilyRun:
     """What an estimate says of its numbers."""
     meanings: Mapping[str, str] = field(default_factory=dict)
     """Of the columns of an estimate, where they mean something else than in other families."""
-    daily: Callable[[GivenRun], Mapping[str, float | None]] = lambda given: {}
+    daily: Callable[[RunContextOfCommand], Mapping[str, float | None]] = lambda given: {}
     """By role, US dollars of its day."""
 
 
@@ -155,18 +155,18 @@ def run_or_estimate(record: FamilyRun, options: Any, beside: RunFlags, *, is_est
 
 def run(record: FamilyRun, options: Any, beside: RunFlags) -> int:
     """Make the stages, and the boards. The exit code: 1 where a partition failed or a file was left out."""
-    given = given_run(record, options, beside)
+    given = open_run(record, options, beside)
     chosen = record.choose(given)
     given, running = start(record, given, chosen)
     running.report(given.warehouse, record.noun)
     after = record.after(given, chosen.keys, running)
-    for line in (*failed_calls(record, given, chosen.keys), *after.warnings):
+    for line in (*list_failed_calls(record, given, chosen.keys), *after.warnings):
         say(line, err=True)
-    return end_run(given.warehouse, running.outcome) or after.exit_code or int(after.is_failed)
+    return report_run_end(given.warehouse, running.outcome) or after.exit_code or int(after.is_failed)
 
 
-def failed_calls(record: FamilyRun, given: GivenRun, keys: Sequence[str]) -> Iterator[str]:
-    """The lines of `unanswered_lines` of these partitions, where responses were asked for and not only judged."""
+def list_failed_calls(record: FamilyRun, given: RunContextOfCommand, keys: Sequence[str]) -> Iterator[str]:
+    """The lines of `describe_unanswered` of these partitions, where responses were asked for and not only judged."""
     if not record.status or given.beside.first == "judge":
         return
     table, names = record.sized_by[0], ["model", record.status, "error"]
@@ -175,16 +175,16 @@ def failed_calls(record: FamilyRun, given: GivenRun, keys: Sequence[str]) -> Ite
         at = {**given.family.space.levels(key), "snapshot": given.options.snapshot}
         rows = given.warehouse.read_or_empty(table, columns=names, **at)
         calls += zip(*(rows[name].to_pylist() for name in names), strict=True)
-    yield from unanswered_lines(calls)
+    yield from describe_unanswered(calls)
 
 
-def start(record: FamilyRun, given: GivenRun, chosen: Chosen) -> tuple[GivenRun, StagesRun]:
+def start(record: FamilyRun, given: RunContextOfCommand, chosen: RunSelection) -> tuple[RunContextOfCommand, StagesRun]:
     """Make the stages of what was chosen, and the boards, after all that can be refused was; what was given with its budgets, and the run."""
     check_home_path(given.environment)
     options, beside = given.options, given.beside
     require_safe(options.snapshot)
     require_imported(chosen.specs, options.snapshot, given.environment)
-    options = with_budgets(options, beside, chosen.names, given.models)
+    options = apply_budgets(options, beside, chosen.names, given.models)
     given = replace(given, options=options)
     record.refuse(given, chosen)
     budgets, _ = budgets_of(options, chosen.specs)
@@ -217,32 +217,34 @@ def _together(steps: Steps, stages: Sequence[Stage]) -> Iterator[tuple[list[str]
 
 def estimate(record: FamilyRun, options: Any, beside: RunFlags, output: str) -> None:
     """Print what a run would ask. Ends with exit code 1 where a file was skipped."""
-    given = given_run(record, options, beside)
+    given = open_run(record, options, beside)
     chosen = record.choose(given)
-    found = planned(record, given, chosen.keys)
+    found = plan_dry_run(record, given, chosen.keys)
     names = {*chosen.names, *(row.model.name for row in found.counts.rows.values())}
-    options = with_budgets(options, beside, names, given.models)
+    options = apply_budgets(options, beside, names, given.models)
     stage, noun = record.sized_by
-    size = f"{counted(len(chosen.keys), record.noun)}, {counted(found.sizes[stage], noun)}, snapshot {options.snapshot}"
+    size = (
+        f"{format_count(len(chosen.keys), record.noun)}, {format_count(found.sizes[stage], noun)}, snapshot {options.snapshot}"
+    )
     head = "\n".join([*record.introduce(given, chosen), size] if output == "table" else [])
     print_estimate(head, found, options, output, record.assumes(found), record.meanings, record.daily(given))
     if given.warehouse.skipped:
         raise SystemExit(1)
 
 
-def planned(record: FamilyRun, given: GivenRun, keys: Sequence[str]) -> DryRun:
+def plan_dry_run(record: FamilyRun, given: RunContextOfCommand, keys: Sequence[str]) -> DryRun:
     """What a run of these partitions would ask."""
     from assets.engine.dry_run import Outside, dry_run
 
     steps = record.steps(given, keys, record.stages())
     stages, only = [stage for stage, _ in steps], {stage.name: own for stage, own in steps}
     outside = Outside(given.warehouse, given.environment)
-    with stored_responses(given.environment) as store:
+    with open_response_store(given.environment) as store:
         return dry_run(given.family, stages, given.options, keys, outside, store, only)
 
 
-def given_run(record: FamilyRun, options: Any, beside: RunFlags) -> GivenRun:
+def open_run(record: FamilyRun, options: Any, beside: RunFlags) -> RunContextOfCommand:
     """What a command is given. Raises WarehouseError where there is no warehouse."""
-    return GivenRun(
-        FAMILY_BY_NAME[record.family], options, beside, Settings.from_environment(), open_warehouse(new=record.makes_warehouse)
+    return RunContextOfCommand(
+        FAMILY_BY_NAME[record.family], options, beside, Settings.read_environment(), open_warehouse(new=record.makes_warehouse)
     )

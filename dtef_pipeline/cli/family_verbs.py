@@ -13,27 +13,27 @@ import click
 import pandas as pd
 from pyarrow.fs import FileType
 
-from dtef_pipeline.cli.families import family_commands, family_record, fitting, show_view
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, say_skipped, stored_keys
+from dtef_pipeline.cli.families import family_commands, family_record, filter_by_patterns, show_view
+from dtef_pipeline.cli.opened_warehouse import list_stored_keys, open_warehouse, warn_skipped
 from dtef_pipeline.cli.options import USUAL_FAMILY
-from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, refresh_boards
-from dtef_pipeline.cli.terminal import say, terminal_fit
+from dtef_pipeline.cli.started_runs import check_home_path, open_dagster_instance, refresh_boards
+from dtef_pipeline.cli.terminal import compute_terminal_fit, say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME, SHARED_TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.text.counted import counted, plural
+from dtef_pipeline.text.counted import format_count, format_plural
 from resources.blueprint_files import clear_tables
-from resources.gateway.progress import kept_terminal, waiting
+from resources.gateway.progress import keep_terminal, waiting
 from resources.notes import Notes
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from resources.warehouse_site import write_site
-from resources.written_pages import site_folder
+from resources.written_pages import find_site_folder
 
 if TYPE_CHECKING:
-    from assets.launch import Launched
-    from assets.stage.noted_files import Added
+    from assets.launch import LaunchResult
+    from assets.stage.noted_files import AddResult
 
 
 class Addition(Protocol):
@@ -42,7 +42,7 @@ class Addition(Protocol):
     def register(self, instance: Any) -> Sequence[str]:
         """Make their partitions known; the keys."""
 
-    def lines(self, outcome: Launched | None) -> Iterable[str]:
+    def lines(self, outcome: LaunchResult | None) -> Iterable[str]:
         """What came of it, in sentences. `outcome`: of the run that made their tables; None: there was nothing to make."""
 
     def problems(self) -> Iterable[str]:
@@ -57,25 +57,25 @@ class Addition(Protocol):
 class AddedParts:
     """Files of partitions that were read; an `Addition`."""
 
-    add: Callable[[Any], Added]
+    add: Callable[[Any], AddResult]
     """Makes the partitions known, given Dagster's instance."""
-    lines_of: Callable[[Added], Iterable[str]]
-    problems_of: Callable[[Added], Iterable[str]] = lambda added: ()
+    lines_of: Callable[[AddResult], Iterable[str]]
+    problems_of: Callable[[AddResult], Iterable[str]] = lambda added: ()
     is_clean: bool = True
-    added: Added | None = None
+    added: AddResult | None = None
 
     def register(self, instance: Any) -> Sequence[str]:
         self.added = self.add(instance)
         return self.added.keys
 
-    def lines(self, outcome: Launched | None) -> Iterable[str]:
+    def lines(self, outcome: LaunchResult | None) -> Iterable[str]:
         return self.lines_of(self.added) if self.added else ()
 
     def problems(self) -> Iterable[str]:
         return self.problems_of(self.added) if self.added else ()
 
 
-class Checked(NamedTuple):
+class CheckReport(NamedTuple):
     """What `check` found."""
 
     document: Any
@@ -95,7 +95,7 @@ class FamilyFiles:
     """The command that adds some."""
     read: Callable[..., Sequence[Addition]]
     """Reads what `add` is given: (warehouse, **options). Raises where nothing can be added."""
-    check: Callable[..., Checked]
+    check: Callable[..., CheckReport]
     """Reads what `check` is given: (**options)."""
     listed: Callable[..., Mapping[str, Sequence[Mapping[str, Any]]]]
     """The tables of `list`, each with a name: (warehouse, **options)."""
@@ -122,17 +122,17 @@ def family_files(name: str) -> FamilyFiles:
 def add_files(family: str, output: str, **given: Any) -> int:
     """The exit code: 1 where something was left out, or its tables could not be made."""
     files = family_files(family)
-    check_home_path(Settings.from_environment())
+    check_home_path(Settings.read_environment())
     stored = []
-    with kept_terminal():
-        with waiting(f"reading {plural(files.noun)}"):
+    with keep_terminal():
+        with waiting(f"reading {format_plural(files.noun)}"):
             import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
 
             warehouse = open_warehouse(new=True)
             additions = files.read(warehouse, **given)
-        with dagster_instance() if files.stage else nullcontext() as instance:
+        with open_dagster_instance() if files.stage else nullcontext() as instance:
             for addition in additions:
-                stored.append(_stored(instance, warehouse, family, files, addition, output))
+                stored.append(_store_addition(instance, warehouse, family, files, addition, output))
         if files.stage:
             with waiting("naming the tables for `dtef sql`"):
                 warehouse.refresh_database()
@@ -144,7 +144,7 @@ def add_files(family: str, output: str, **given: Any) -> int:
     return 0 if is_clean else 1
 
 
-def _stored(
+def _store_addition(
     instance: Any, warehouse: Warehouse, family: str, files: FamilyFiles, addition: Addition, output: str
 ) -> dict[str, Any]:
     """Store an addition, and say what came of it; the same for other programs."""
@@ -153,7 +153,7 @@ def _stored(
     keys = list(addition.register(instance))
     outcome = materialize(instance, [files.stage], keys, {}, space=FAMILY_RUNS[family]) if keys and files.stage else None
     if outcome is not None:
-        say_skipped(outcome, warehouse)
+        warn_skipped(outcome, warehouse)
     lines = list(addition.lines(outcome))
     for line in lines if output != "json" else ():
         say(line)
@@ -182,7 +182,7 @@ def list_parts(family: str, output: str, **given: Any) -> int:
     files, warehouse = family_files(family), open_warehouse(new=True)
     tables = {name: rows for name, rows in files.listed(warehouse, **given).items() if rows}
     if not tables:
-        raise ConfigError(f"no {plural(files.noun)} in {warehouse.root} yet: `{files.adds}` adds some")
+        raise ConfigError(f"no {format_plural(files.noun)} in {warehouse.root} yet: `{files.adds}` adds some")
     if output == "csv" and len(tables) > 1:
         raise ConfigError(f"--csv: allowed with one table; --json writes both, {' and '.join(tables)}")
     if output == "json" and len(tables) > 1:
@@ -190,14 +190,14 @@ def list_parts(family: str, output: str, **given: Any) -> int:
         return 0
     for rows in tables.values():
         frame = pd.DataFrame(rows)
-        shown, names = frame.map(_in_words), [*map(str, frame.columns)]
-        click.echo(render(shown if output == "table" else frame, output, fit=terminal_fit(names[:2], names[2:][::-1])))
+        shown, names = frame.map(_format_value), [*map(str, frame.columns)]
+        click.echo(render(shown if output == "table" else frame, output, fit=compute_terminal_fit(names[:2], names[2:][::-1])))
     if output == "table" and files.list_hint:
         say(files.list_hint)
     return 1 if warehouse.skipped else 0
 
 
-def _in_words(value: Any) -> Any:
+def _format_value(value: Any) -> Any:
     if isinstance(value, dict):
         return ", ".join(f"{name}: {one}" for name, one in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else value
@@ -206,17 +206,20 @@ def _in_words(value: Any) -> Any:
 def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
     """Take the partitions that fit away, and say what went and what stays. Raises ConfigError for a pattern that fits none."""
     files, stored = family_files(family), FAMILY_BY_NAME[family]
-    check_home_path(Settings.from_environment())
+    check_home_path(Settings.read_environment())
     warehouse = open_warehouse()
-    with kept_terminal():
+    with keep_terminal():
         with waiting("looking at what is known"):
             from assets.stage.noted_files import remove_files  # takes seconds
-        with dagster_instance() as instance:
-            parts = _known_parts(instance, warehouse, stored, files)
+        with open_dagster_instance() as instance:
+            parts = _find_known_parts(instance, warehouse, stored, files)
             if not parts:
                 raise ConfigError(f"no {files.noun} in {warehouse.root} yet: `{files.adds}` adds some")
-            names = fitting(list(parts), patterns, files.noun.upper())
-            lines = [*(_what_goes(warehouse, stored, files, name) for name in names), *files.still_there(warehouse, names)]
+            names = filter_by_patterns(list(parts), patterns, files.noun.upper())
+            lines = [
+                *(_describe_removal(warehouse, stored, files, name) for name in names),
+                *files.still_there(warehouse, names),
+            ]
             asset = f"{family}_files" if files.stage else ""
             for name in names:
                 remove_files(instance, warehouse, stored.space, asset, lambda key: None, parts[name])
@@ -226,7 +229,7 @@ def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
                     files.notes.delete(warehouse, name)
     lines += [
         f"stored responses stay: a {files.noun} that is added again is asked nothing that it was asked before",
-        boards_follow(warehouse, stored),
+        describe_board_update(warehouse, stored),
     ]
     if output == "json":
         click.echo(json.dumps({"removed": names, "lines": lines}, ensure_ascii=False))
@@ -236,12 +239,12 @@ def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
     return 0
 
 
-def _known_parts(instance: Any, warehouse: Warehouse, family: Family, files: FamilyFiles) -> dict[str, list[str]]:
+def _find_known_parts(instance: Any, warehouse: Warehouse, family: Family, files: FamilyFiles) -> dict[str, list[str]]:
     """The partitions that Dagster's instance, the warehouse or a note knows, by the names that `remove` takes."""
-    from assets.stage.noted_files import partitions_of
+    from assets.stage.noted_files import list_partitions
 
     space = family.space
-    keys = [*partitions_of(instance, space), *stored_keys(warehouse, family)]
+    keys = [*list_partitions(instance, space), *list_stored_keys(warehouse, family)]
     parts: dict[str, list[str]] = {}
     for key in dict.fromkeys(keys):
         parts.setdefault(space.split(key)[0] if files.by_first else key, []).append(key)
@@ -251,23 +254,23 @@ def _known_parts(instance: Any, warehouse: Warehouse, family: Family, files: Fam
     return parts
 
 
-def _what_goes(warehouse: Warehouse, family: Family, files: FamilyFiles, name: str) -> str:
+def _describe_removal(warehouse: Warehouse, family: Family, files: FamilyFiles, name: str) -> str:
     """`removed compass__a: 12 responses, 24 judgements, of base, night-2`."""
     at = {family.space.first: name} if files.by_first else family.space.levels(name)
-    rows = {noun: _rows_at(warehouse, table, at) for table, noun in files.counted_rows.items()}
+    rows = {noun: _read_row_snapshots(warehouse, table, at) for table, noun in files.counted_rows.items()}
     snapshots = sorted({snapshot for found in rows.values() for snapshot in found})
     if not snapshots:
         return f"removed {name}, which was never run"
-    return f"removed {name}: {', '.join(counted(len(found), noun) for noun, found in rows.items())}, of {', '.join(snapshots)}"
+    return f"removed {name}: {', '.join(format_count(len(found), noun) for noun, found in rows.items())}, of {', '.join(snapshots)}"
 
 
-def _rows_at(warehouse: Warehouse, table: str, at: Mapping[str, str]) -> list[str]:
+def _read_row_snapshots(warehouse: Warehouse, table: str, at: Mapping[str, str]) -> list[str]:
     """The snapshot of each row."""
     snapshots: list[str] = warehouse.rows(table, columns=["snapshot"], **at)["snapshot"].to_pylist()
     return snapshots
 
 
-def boards_follow(warehouse: Warehouse, family: Family) -> str:
+def describe_board_update(warehouse: Warehouse, family: Family) -> str:
     """What becomes of boards and pages after scores went, in words: they go at once where nothing is scored any more."""
     boards_left = bool(warehouse.tables([family.scored]))
     if not boards_left:
@@ -275,10 +278,10 @@ def boards_follow(warehouse: Warehouse, family: Family) -> str:
     warehouse.refresh_database()
     if boards_left:
         return f"boards and pages follow at the next `dtef {family.name} board --refresh`"
-    if warehouse.fs.get_file_info(site_folder(warehouse)).type != FileType.NotFound:
+    if warehouse.fs.get_file_info(find_site_folder(warehouse)).type != FileType.NotFound:
         from assets.engine.documented_sites import documented_sites
 
-        write_site(warehouse, documented_sites(warehouse, Settings.from_environment()))
+        write_site(warehouse, documented_sites(warehouse, Settings.read_environment()))
     return "nothing is scored any more: boards and pages went too"
 
 

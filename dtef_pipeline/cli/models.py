@@ -8,47 +8,47 @@ from collections.abc import Sequence
 import click
 import pandas as pd
 
-from dtef_pipeline.cli.terminal import terminal_fit
+from dtef_pipeline.cli.terminal import compute_terminal_fit
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.qa.transcripts.remote import model_string
+from dtef_pipeline.qa.transcripts.remote import normalise_model_string
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.baselines.names import BASELINES
-from resources.gateway.askable import reached
+from resources.gateway.askable import resolve_route
 from resources.known_models import known_models
 from resources.settings import Settings
 
 
-def as_known(names: Sequence[str]) -> tuple[str, ...]:
+def resolve_model_names(names: Sequence[str]) -> tuple[str, ...]:
     """The names as this project has them: `provider:name` is `provider/name`, unless a model or collection is called that.
 
     What is neither stays as it is, for the command to tell of.
     """
     try:
-        models = known_models(Settings.from_environment(), COMPUTED_MODELS)
+        models = known_models(Settings.read_environment(), COMPUTED_MODELS)
     except ConfigError:
         return tuple(names)
     known = {*models.specs, *models.collections, *models.computed}
-    return tuple(name if name.partition("@")[0] in known else _spelled(name) for name in names)
+    return tuple(name if name.partition("@")[0] in known else _convert_name(name) for name in names)
 
 
-def _spelled(name: str) -> str:
+def _convert_name(name: str) -> str:
     try:
-        return model_string(name)
+        return normalise_model_string(name)
     except ConfigError:
         return name
 
 
 def list_models(output: str) -> None:
-    known = known_models(Settings.from_environment(), BASELINES)
+    known = known_models(Settings.read_environment(), BASELINES)
     rows = [
         {
             "model": spec.name,
             "variant": spec.variant,
             "collections": ", ".join(name for name, members in known.collections.items() if spec.name in members),
             "key": spec.api_key_env or "",
-            **reached(spec, os.environ)._asdict(),
+            **resolve_route(spec, os.environ)._asdict(),
         }
         for spec in known.specs.values()
     ]
-    click.echo(render(pd.DataFrame(rows), output, fit=terminal_fit(["model", "key"], ["collections"])))
+    click.echo(render(pd.DataFrame(rows), output, fit=compute_terminal_fit(["model", "key"], ["collections"])))

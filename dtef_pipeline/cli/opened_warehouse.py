@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import click
 
 from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
-from dtef_pipeline.boards.served import mixed_served
+from dtef_pipeline.boards.served import list_mixed_served
 from dtef_pipeline.cli.options import USUAL_FAMILY
-from dtef_pipeline.cli.places import absent
+from dtef_pipeline.cli.places import diagnose_absent
 from dtef_pipeline.cli.terminal import say
-from dtef_pipeline.documents import existing
+from dtef_pipeline.documents import find_existing_parent
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.text.counted import counted
-from resources.newer_files import values_newer_than
+from dtef_pipeline.text.counted import format_count
+from resources.newer_files import find_newer_values
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     import duckdb
 
-    from assets.launch import Launched
+    from assets.launch import LaunchResult
     from dtef_pipeline.family.record import Family
 
 
@@ -39,25 +39,25 @@ class NothingToShowError(WarehouseError):
 
 def open_warehouse(*, new: bool = False) -> Warehouse:
     """The warehouse of DTEF_WAREHOUSE. `new`: it may be yet to be made. Raises WarehouseError where there is none, or can be none."""
-    warehouse = Warehouse(Settings.from_environment().warehouse, lambda line: say(f"warning: {line}", err=True))
+    warehouse = Warehouse(Settings.read_environment().warehouse, lambda line: say(f"warning: {line}", err=True))
     root = Path(warehouse.root)
     if not warehouse.is_local or root.is_dir():
         return warehouse
-    there = existing(root)
+    there = find_existing_parent(root)
     if not there.is_dir():
         raise WarehouseError(
             f"the warehouse {root} cannot be a folder, since {there} is a file; name another place in DTEF_WAREHOUSE"
         )
     if not new:
-        if (place := absent("warehouse", root, "DTEF_WAREHOUSE")).state == "problem":
+        if (place := diagnose_absent("warehouse", root, "DTEF_WAREHOUSE")).state == "problem":
             raise WarehouseError(f"there is no warehouse {root}: {place.found}; name another place in DTEF_WAREHOUSE")
         raise WarehouseError(
-            f"there is no warehouse {root}: `{_makes_it()}` makes it, or name the one you mean in DTEF_WAREHOUSE"
+            f"there is no warehouse {root}: `{_find_making_command()}` makes it, or name the one you mean in DTEF_WAREHOUSE"
         )
     return warehouse
 
 
-def stored_keys(warehouse: Warehouse, family: Family) -> list[str]:
+def list_stored_keys(warehouse: Warehouse, family: Family) -> list[str]:
     """The partitions that a family has tables of, in order."""
     space, table = family.space, next(iter(family.tables))
     firsts = warehouse.values(table, space.first)
@@ -66,7 +66,7 @@ def stored_keys(warehouse: Warehouse, family: Family) -> list[str]:
     return [space.key(one, other) for one in firsts for other in warehouse.values(table, space.second, **{space.first: one})]
 
 
-def _makes_it() -> str:
+def _find_making_command() -> str:
     """The command by which the family of the present command gets its first tables."""
     from dtef_pipeline.cli.family_verbs import family_files
     from dtef_pipeline.families import FAMILY_BY_NAME
@@ -83,27 +83,27 @@ def query_rounds(
 
     Snapshots have the order that they have over all rounds, and batteries are linked as over all rounds.
     """
-    from dtef_pipeline.survey.boards.linked import question_clusters, take_links
+    from dtef_pipeline.survey.boards.linked import load_question_clusters, take_links
 
     if not rounds:
         return warehouse.query(use, only=only)
     of_all = warehouse.query(times, only=["scores"]) if warehouse.query(has_several, only=["scores"], first=rounds) else None
-    linked = warehouse.query(question_clusters, only=["survey_responses"])
+    linked = warehouse.query(load_question_clusters, only=["survey_responses"])
 
-    def as_of_all(connection: duckdb.DuckDBPyConnection) -> Out:
+    def run_query(connection: duckdb.DuckDBPyConnection) -> Out:
         if of_all is not None:
             take_times(connection, of_all)
         take_links(connection, linked)
         return use(connection)
 
-    return warehouse.query(as_of_all, only=only, first=rounds)
+    return warehouse.query(run_query, only=only, first=rounds)
 
 
-def say_skipped(launched: Launched, warehouse: Warehouse) -> None:
+def warn_skipped(launched: LaunchResult, warehouse: Warehouse) -> None:
     """Warn of the files that a run skipped and did not make again, unless the command has done so; `warehouse.skipped` then has them too."""
     before = set(warehouse.skipped)
     warehouse.skipped |= dict(launched.skipped)
-    warehouse.forget_mended()
+    warehouse.drop_mended()
     for path, line in warehouse.skipped.items():
         if path not in before:
             say(f"warning: {line}", err=True)
@@ -113,7 +113,7 @@ def reads_tables(command: Callable[Concatenate[Warehouse, Given], Out]) -> Calla
     """Hands the warehouse to a command that reads. Where a file was skipped, it ends with exit code 1, unless with a higher one."""
 
     @wraps(command)
-    def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Out:
+    def run_reader(*args: Given.args, **kwargs: Given.kwargs) -> Out:
         warehouse = open_warehouse()
         try:
             code = command(warehouse, *args, **kwargs)
@@ -125,17 +125,17 @@ def reads_tables(command: Callable[Concatenate[Warehouse, Given], Out]) -> Calla
             sys.exit(1)
         return code
 
-    return wrapped
+    return run_reader
 
 
-def say_stale(warehouse: Warehouse, table: str, scores: str, roll_up: str, family: str = "") -> None:
+def warn_stale(warehouse: Warehouse, table: str, scores: str, roll_up: str, family: str = "") -> None:
     """One line on standard error where scores are newer than the table, which the command `roll_up` makes of them.
 
     `family`: whose part of a table over all families it is.
     """
-    if newer := values_newer_than(warehouse, scores, "snapshot", table, family):
+    if newer := find_newer_values(warehouse, scores, "snapshot", table, family):
         say(
-            f"note: scores of {counted(len(newer), 'snapshot')} are newer than this table; make it again with `{roll_up}`",
+            f"note: scores of {format_count(len(newer), 'snapshot')} are newer than this table; make it again with `{roll_up}`",
             err=True,
         )
 
@@ -143,11 +143,13 @@ def say_stale(warehouse: Warehouse, table: str, scores: str, roll_up: str, famil
 SERVED_REMEDY = "; --served gives each a row of its own"
 
 
-def say_mixed(
+def warn_mixed(
     warehouse: Warehouse, table: str, first: Sequence[str] = (), snapshot: str | None = None, remedy: str = ""
 ) -> None:
     """A line for each model whose responses in one snapshot come from several served models. `first`: values of the first level of the space."""
     if not warehouse.tables([table]):
         return
-    for line in warehouse.query(lambda connection: list(mixed_served(connection, table, snapshot)), only=[table], first=first):
+    for line in warehouse.query(
+        lambda connection: list(list_mixed_served(connection, table, snapshot)), only=[table], first=first
+    ):
         say(f"{line}{remedy}")

@@ -71,7 +71,7 @@ class LevelName(click.Choice[str]):
         return str(value)
 
 
-def _known_family(
+def _validate_family(
     context: click.Context, parameter: click.Parameter, family: str | None, *, others: Sequence[str]
 ) -> str | None:
     if family is None or context.resilient_parsing:
@@ -84,7 +84,7 @@ def _known_family(
     return family
 
 
-def of_family(
+def family_option(
     default: str | None = USUAL_FAMILY, help: str = "Family of evaluations to read.", others: Sequence[str] = ()
 ) -> Option:
     """The option `--family`; no default: all families. `others`: what else it may be."""
@@ -94,7 +94,7 @@ def of_family(
         show_default=default is not None,
         metavar="|".join(["survey", "rubric", "qa", "games", *others]),
         is_eager=True,
-        callback=partial(_known_family, others=others),
+        callback=partial(_validate_family, others=others),
         help=help,
     )
 
@@ -162,7 +162,7 @@ of_format = options(
 
 
 @contextmanager
-def lines_printed(output: str) -> Iterator[None]:
+def collect_lines(output: str) -> Iterator[None]:
     """With `json`, what a command prints becomes one object, whose `lines` they are; a command that ends with an error prints none."""
     if output != "json":
         yield
@@ -179,21 +179,21 @@ def lines_printed(output: str) -> Iterator[None]:
 
 
 def lines_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--json` of a command that prints sentences alone: see `lines_printed`."""
+    """`--json` of a command that prints sentences alone: see `collect_lines`."""
 
     @wraps(command)
-    def wrapped(*, output: str, **given: Any) -> Any:
-        with lines_printed(output):
+    def call_command(*, output: str, **given: Any) -> Any:
+        with collect_lines(output):
             return command(**given)
 
-    return as_json(wrapped)
+    return as_json(call_command)
 
 
 def exit_after(command: Callable[[], int], output: str) -> NoReturn:
     """Run what prints sentences alone, and end with its exit code. Raises ConfigError for CSV: that is of estimates."""
     if output == "csv":
         raise ConfigError("--csv: allowed with --estimate")
-    with lines_printed(output):
+    with collect_lines(output):
         sys.exit(command())
 
 
@@ -223,7 +223,7 @@ of_estimate = options(
 )
 
 
-def starts_from(*stages: str) -> Callable[..., Any]:
+def make_start_option(*stages: str) -> Callable[..., Any]:
     """`--from` of a run: the stage that it begins with, of `stages` in their order; usually `ask`."""
     return click.option(
         "--from",
@@ -245,9 +245,9 @@ _STAGES_TO_BEGIN_WITH = {
 of_served = flag("--served", help="A row of its own for each model that the provider served under one name in one snapshot.")
 
 
-def snapshot_or_base(told: str) -> Option:
+def snapshot_or_base(help_text: str) -> Option:
     """`--snapshot` of a command that always is about one."""
-    return click.option("--snapshot", default="base", show_default=True, help=told)
+    return click.option("--snapshot", default="base", show_default=True, help=help_text)
 
 
 of_asked_snapshot = snapshot_or_base(
@@ -256,7 +256,7 @@ of_asked_snapshot = snapshot_or_base(
 )
 
 
-def budgets_with_roles(*roles: str) -> Option:
+def make_budget_options(*roles: str) -> Option:
     """`--max-cost-usd` and `--max-calls` of a run in which models have these roles."""
     return options(
         click.option(
@@ -279,7 +279,7 @@ def refuse_estimate_of_judging(first: str) -> None:
         )
 
 
-def boards_by(family: str) -> Option:
+def make_roll_up_option(family: str) -> Option:
     """`--no-roll-ups` of a run of the family."""
-    told = f"Do not update boards now; `dtef {family} board --refresh` or the next run does."
-    return click.option("--no-roll-ups", is_flag=True, help=told)
+    help_text = f"Do not update boards now; `dtef {family} board --refresh` or the next run does."
+    return click.option("--no-roll-ups", is_flag=True, help=help_text)

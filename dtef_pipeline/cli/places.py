@@ -22,43 +22,45 @@ class Diagnosis(NamedTuple):
     """What to do; nothing where all is well."""
 
 
-def absent(check: str, path: Path, variable: str, maker: str = "the first command that needs it") -> Diagnosis:
+def diagnose_absent(check: str, path: Path, variable: str, maker: str = "the first command that needs it") -> Diagnosis:
     """Of a file or folder that is not there yet: whether its maker can make it."""
-    parent = nearest(path)
+    parent = find_nearest_path(path)
     found = f"{path} cannot be made: "
     if not parent.is_dir():
         found += f"{parent} is a file, where a folder is needed"
-    elif not holds_files(parent):
+    elif not is_disk_present(parent):
         found += f"{parent} holds no files of users"
     elif not os.access(parent, os.W_OK | os.X_OK):
         found += f"{parent} is not writable"
     else:
         return Diagnosis(check, "ok", f"{path} is not there yet; {maker} makes it")
-    return Diagnosis(check, "problem", found, elsewhere(variable))
+    return Diagnosis(check, "problem", found, suggest_other_place(variable))
 
 
-def writable(check: str, path: Path, found: str, variable: str, below: Iterable[Path] = ()) -> Diagnosis:
+def diagnose_writable(check: str, path: Path, found: str, variable: str, below: Iterable[Path] = ()) -> Diagnosis:
     """Of a file or folder that is there, and of what is `below` it. `found`: what is said of it when it can be written."""
     places = [path, *below] if path.is_dir() else [path, path.parent]
     closed = next((place for place in places if not os.access(place, os.W_OK)), None)
     if closed is None:
         return Diagnosis(check, "ok", found)
-    remedy = f"let this user write there (if it is yours: chmod u+w {shlex.quote(str(closed))}); or {elsewhere(variable)}"
+    remedy = (
+        f"let this user write there (if it is yours: chmod u+w {shlex.quote(str(closed))}); or {suggest_other_place(variable)}"
+    )
     return Diagnosis(check, "problem", f"{closed} is not writable", remedy)
 
 
-def elsewhere(variable: str) -> str:
+def suggest_other_place(variable: str) -> str:
     """How to name another place: the usual one, where it is the variable that names this."""
     usual = f"take the usual place: unset {variable}; or " if os.environ.get(variable) else ""
     return f"{usual}name another place: export {variable}=PATH"
 
 
-def holds_files(folder: Path) -> bool:
+def is_disk_present(folder: Path) -> bool:
     """Whether a disk is behind a folder: /proc says that it can be written, and it cannot."""
     return shutil.disk_usage(folder).total > 0
 
 
-def nearest(path: Path) -> Path:
+def find_nearest_path(path: Path) -> Path:
     """The path, or the nearest folder or file above it that is there."""
     path = path.absolute()
     return next(place for place in (path, *path.parents) if os.path.lexists(place))

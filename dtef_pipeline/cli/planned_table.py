@@ -19,9 +19,9 @@ from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import GatewayError
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import format_count, list_first_names
 from resources.gateway.prices import Price, price
-from resources.gateway.sent_settings import altered_lines, problem_of_sent, refuse_same_sent
+from resources.gateway.sent_settings import describe_altered_settings, find_sent_problem, refuse_same_sent
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from assets.engine.dry_run import DryRun
 
 
-def budget_lines(who: str, budget: Budget, expected: Mapping[str, tuple[float, float]]) -> Iterator[str]:
+def describe_budget(who: str, budget: Budget, expected: Mapping[str, tuple[float, float]]) -> Iterator[str]:
     """A line per bound of the budget; `expected`: by bound what is usual and what is the most, NaN where that is unknown."""
     for bound in BUDGETS:
         if (most_allowed := getattr(budget, bound)) is None:
@@ -46,11 +46,11 @@ def budget_lines(who: str, budget: Budget, expected: Mapping[str, tuple[float, f
         yield f"{who}{bound} {most_allowed:,} {verdict}"
 
 
-def sent_lines(asked: Sequence[ModelSpec]) -> Iterator[str]:
+def describe_sent_settings(asked: Sequence[ModelSpec]) -> Iterator[str]:
     """A line for each setting of the models that their providers are sent otherwise or not at all, and for what a run would refuse."""
-    yield from altered_lines(asked)
+    yield from describe_altered_settings(asked)
     for spec in asked:
-        if problem := problem_of_sent(spec):
+        if problem := find_sent_problem(spec):
             yield f"a run would refuse {spec.name}: {problem}"
     try:
         refuse_same_sent(asked, asked)
@@ -65,19 +65,19 @@ CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_most"]
 TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
 
 
-def planned_frame(rows: Sequence[PlannedCalls]) -> pd.DataFrame:
+def build_call_frame(rows: Sequence[PlannedCalls]) -> pd.DataFrame:
     """One row per role and model: the columns of `PLANNED`."""
-    return pd.DataFrame([_row(row) for row in rows], columns=["role", "model", *CALL_COUNTS, *TOKEN_COUNTS, *DOLLARS])
+    return pd.DataFrame([_build_row(row) for row in rows], columns=["role", "model", *CALL_COUNTS, *TOKEN_COUNTS, *DOLLARS])
 
 
 def print_planned(frame: pd.DataFrame, lines: Iterable[str], meanings: Mapping[str, str] = PLANNED) -> None:
-    """The rows of `planned_frame` as a table for people, then `lines` on them, and what the columns mean.
+    """The rows of `build_call_frame` as a table for people, then `lines` on them, and what the columns mean.
 
     `meanings`: of columns that mean something else than in other estimates.
     """
     first_out = ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"]
     print_table(
-        told_frame(frame),
+        format_call_frame(frame),
         {**PLANNED, **meanings},
         kept=["role", "model", "calls", *DOLLARS],
         first_out=first_out,
@@ -100,58 +100,59 @@ def print_estimate(
     """
     for key, error in found.failures.items():
         say(f"not counted: {key}: {error}", err=True)
-    rows = found.counts.sorted_rows()
-    frame = planned_frame(rows)
+    rows = found.counts.list_sorted_rows()
+    frame = build_call_frame(rows)
     if output != "table":
         click.echo(render(frame, output))
         return
     click.echo(f"{head}\n")
-    budgets = (*_lines_of_budgets(settings, rows), *_lines_of_days(daily or {}, rows))
-    print_planned(frame, [*lines, *_lines_of_assumed(found), *budgets, *lines_of_sent(rows)], meanings)
+    budgets = (*_compare_budgets(settings, rows), *_compare_daily_budgets(daily or {}, rows))
+    print_planned(frame, [*lines, *_describe_assumed_lengths(found), *budgets, *list_sent_lines(rows)], meanings)
 
 
-def _lines_of_assumed(found: DryRun) -> Iterator[str]:
+def _describe_assumed_lengths(found: DryRun) -> Iterator[str]:
     """How long replies are taken to be of models of which none is known."""
     by_tokens: dict[float, list[str]] = {}
     for name, tokens in found.assumed.items():
         by_tokens.setdefault(tokens, []).append(name)
     for tokens, names in by_tokens.items():
-        told = and_more(names, _UNKNOWN_NAMED)
+        extra_columns = list_first_names(names, _UNKNOWN_NAMED)
         yield (
-            f"No reply of {told} is known yet: each is taken to have {counted(int(tokens), 'token')}, or max_tokens if that is less, "
+            f"No reply of {extra_columns} is known yet: each is taken to have {format_count(int(tokens), 'token')}, or "
+            "max_tokens if that is less, "
             "also in later prompts that show it. Once there are some, their mean counts."
         )
 
 
-def _lines_of_budgets(settings: RunSettings, rows: Sequence[PlannedCalls]) -> Iterator[str]:
+def _compare_budgets(settings: RunSettings, rows: Sequence[PlannedCalls]) -> Iterator[str]:
     """How the budgets of the run, of its roles and of its models compare with the estimate."""
-    yield from budget_lines("", settings.budget, planned_usage(rows))
+    yield from describe_budget("", settings.budget, sum_expected_usage(rows))
     for role, given in settings.role_budgets.items():
-        yield from budget_lines(
-            f"{role}: ", Budget(**given.model_dump()), planned_usage(row for row in rows if row.role == role)
+        yield from describe_budget(
+            f"{role}: ", Budget(**given.model_dump()), sum_expected_usage(row for row in rows if row.role == role)
         )
     for name, of_file in {row.model.name: row.model.budget for row in rows}.items():
         budget = settings.budgets.get(name, of_file)
-        yield from budget_lines(f"{name}: ", budget, planned_usage(row for row in rows if row.model.name == name))
+        yield from describe_budget(f"{name}: ", budget, sum_expected_usage(row for row in rows if row.model.name == name))
 
 
-def _lines_of_days(daily: Mapping[str, float | None], rows: Sequence[PlannedCalls]) -> Iterator[str]:
+def _compare_daily_budgets(daily: Mapping[str, float | None], rows: Sequence[PlannedCalls]) -> Iterator[str]:
     """How the budgets of a day compare with the estimate."""
     for role, dollars in daily.items():
         own = [row for row in rows if row.role == role]
         if dollars is not None and own:
-            for line in budget_lines("", Budget(max_cost_usd=dollars), planned_usage(own)):
+            for line in describe_budget("", Budget(max_cost_usd=dollars), sum_expected_usage(own)):
                 yield line.replace("max_cost_usd", f"daily_budget of {role}s", 1)
 
 
-def lines_of_sent(rows: Iterable[PlannedCalls]) -> list[str]:
-    """As `sent_lines`, of the models that are sent something."""
+def list_sent_lines(rows: Iterable[PlannedCalls]) -> list[str]:
+    """As `describe_sent_settings`, of the models that are sent something."""
     asked = {row.model.variant: row.model for row in rows if row.calls and row.role != EMBEDDER}
-    return list(sent_lines(list(asked.values())))
+    return list(describe_sent_settings(list(asked.values())))
 
 
 @contextmanager
-def stored_responses(settings: Settings) -> Iterator[ResponseStore | None]:
+def open_response_store(settings: Settings) -> Iterator[ResponseStore | None]:
     """The response store. One that is not there yet is not made for the asking."""
     url = sa.make_url(settings.responses_url)
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
@@ -161,7 +162,7 @@ def stored_responses(settings: Settings) -> Iterator[ResponseStore | None]:
         yield store
 
 
-def _row(row: PlannedCalls) -> dict[str, Any]:
+def _build_row(row: PlannedCalls) -> dict[str, Any]:
     found = price(row.model) if row.calls else Price(0.0, 0.0)
     most = row.response_tokens_most
     return {
@@ -171,28 +172,28 @@ def _row(row: PlannedCalls) -> dict[str, Any]:
         "prompt_tokens": round(row.prompt_tokens),
         "response_tokens": round(row.response_tokens),
         "response_tokens_most": most if math.isfinite(most) else None,
-        "cost_usd": found.of(round(row.prompt_tokens), round(row.response_tokens)) if found else None,
-        "cost_usd_most": _most_cost(found, row),
+        "cost_usd": found.compute_cost(round(row.prompt_tokens), round(row.response_tokens)) if found else None,
+        "cost_usd_most": _compute_max_cost(found, row),
     }
 
 
-def _most_cost(found: Price | None, row: PlannedCalls) -> float | None:
+def _compute_max_cost(found: Price | None, row: PlannedCalls) -> float | None:
     """US dollars for the most calls with the longest responses; None: unknown, as is that of responses without a limit."""
     prompt, response = row.prompt_tokens_most, row.response_tokens_most
     if found is None or (math.isinf(prompt) and found.prompt > 0) or (math.isinf(response) and found.completion > 0):
         return None
-    return found.of(round(prompt) if math.isfinite(prompt) else 0, round(response) if math.isfinite(response) else 0)
+    return found.compute_cost(round(prompt) if math.isfinite(prompt) else 0, round(response) if math.isfinite(response) else 0)
 
 
-def told_frame(frame: pd.DataFrame) -> pd.DataFrame:
+def format_call_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows as people read them: after each role with several models its sum, at the end that of all."""
     parts = []
     for role in PLANNED_ROLES:
         own = frame[frame["role"] == role]
-        parts.append(_texts(own))
+        parts.append(_format_texts(own))
         if len(own) > 1:
-            parts.append(_texts(_sum(own, role, f"all {len(own)}")))
-    parts.append(_texts(_sum(frame, "total", "")))
+            parts.append(_format_texts(_sum(own, role, f"all {len(own)}")))
+    parts.append(_format_texts(_sum(frame, "total", "")))
     return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
 
@@ -207,20 +208,20 @@ def _sum(frame: pd.DataFrame, role: str, model: str) -> pd.DataFrame:
     return pd.DataFrame([total])
 
 
-def _texts(frame: pd.DataFrame) -> pd.DataFrame:
+def _format_texts(frame: pd.DataFrame) -> pd.DataFrame:
     """Dollars and the longest responses as texts."""
     most = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in frame["response_tokens_most"]]
-    told = {
+    extra_columns = {
         name: [value if isinstance(value, str) else f"${value:,.4f}" if pd.notna(value) else "unknown" for value in frame[name]]
         for name in DOLLARS
     }
-    return frame.assign(response_tokens_most=most, **told)
+    return frame.assign(response_tokens_most=most, **extra_columns)
 
 
-def planned_usage(rows: Iterable[PlannedCalls]) -> dict[str, tuple[float, float]]:
+def sum_expected_usage(rows: Iterable[PlannedCalls]) -> dict[str, tuple[float, float]]:
     """By bound of a budget, what is usual and what is the most; NaN: unknown."""
     counted_rows = list(rows)
-    dollars = planned_frame(counted_rows)[DOLLARS].astype(float)
+    dollars = build_call_frame(counted_rows)[DOLLARS].astype(float)
     tokens = sum(row.prompt_tokens + row.response_tokens for row in counted_rows)
     most = sum(row.prompt_tokens_most + row.response_tokens_most for row in counted_rows)
     return {

@@ -13,16 +13,16 @@ import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
 from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.terminal import terminal_fit
+from dtef_pipeline.cli.terminal import compute_terminal_fit
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.survey.blueprint.export import weval_yaml
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.survey.blueprint.export import write_weval_yaml
+from dtef_pipeline.text.counted import format_count, list_first_names
 from resources.file_systems import write_text
 from resources.gateway.progress import waiting
 from resources.settings import Settings
 from resources.warehouse import TABLES, Warehouse
-from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, write_pages
+from resources.written_pages import PAGES_LIST, SiteWriteResult, make_foreign_check, write_pages
 
 _FILES_NAMED = 5
 
@@ -38,39 +38,39 @@ def export_prompts(
     written, round_id = 0, rounds[0]
     segments = warehouse.values("blueprints", "segment", round=round_id)
     if not segments:
-        made = ", ".join(warehouse.values("blueprints", "round")) or "none"
+        check_table = ", ".join(warehouse.values("blueprints", "round")) or "none"
         raise ConfigError(
-            f"round {round_id} has no blueprints; rounds with blueprints: {made}; make them with `dtef run --round {round_id}`"
+            f"round {round_id} has no blueprints; rounds with blueprints: {check_table}; make them with `dtef run --round {round_id}`"
         )
     out.mkdir(parents=True, exist_ok=True)
     for segment in segments:
         at = {"round": round_id, "segment": segment}
-        survey, made = warehouse.rows("survey_responses", **at), warehouse.rows("blueprints", **at)
-        if not len(survey) or not len(made):
+        survey, check_table = warehouse.rows("survey_responses", **at), warehouse.rows("blueprints", **at)
+        if not len(survey) or not len(check_table):
             continue
-        prompts = select_prompts(made, survey, context_levels=contexts, conditions=conditions)
+        prompts = select_prompts(check_table, survey, context_levels=contexts, conditions=conditions)
         written += 1
-        write_text(out / f"{round_id}__{segment.replace(':', '_')}.yml", weval_yaml(prompts, survey))
-    click.echo(f"{counted(written, 'file')} in {out}")
+        write_text(out / f"{round_id}__{segment.replace(':', '_')}.yml", write_weval_yaml(prompts, survey))
+    click.echo(f"{format_count(written, 'file')} in {out}")
 
 
 @reads_tables
 def sql(warehouse: Warehouse, query: str, output: str) -> None:
     def answer(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         found = connection.sql(query)
-        frame: pd.DataFrame = pd.DataFrame() if found is None else _named_once(found.to_arrow_table()).to_pandas()
+        frame: pd.DataFrame = pd.DataFrame() if found is None else _rename_duplicates(found.to_arrow_table()).to_pandas()
         return frame
 
     try:
-        frame = warehouse.query(answer, only=warehouse.tables_in(query))
+        frame = warehouse.query(answer, only=warehouse.find_tables(query))
     except duckdb.CatalogException as error:
-        raise DtefError(_no_table(str(error), warehouse.tables())) from error
+        raise DtefError(_format_missing_table(str(error), warehouse.tables())) from error
     except duckdb.Error as error:
         raise DtefError(str(error)) from error
-    click.echo(render(frame, output, as_named=True, fit=terminal_fit()))
+    click.echo(render(frame, output, as_named=True, fit=compute_terminal_fit()))
 
 
-def _no_table(said: str, there: Sequence[str]) -> str:
+def _format_missing_table(said: str, there: Sequence[str]) -> str:
     """What DuckDB says of a table or function that it does not have, without the names that it guesses from its own."""
     later = ", ".join(name for name in TABLES if name not in there) or "none"
     tables = f"tables: {', '.join(there) or 'none yet'}; made by later stages: {later}"
@@ -83,7 +83,7 @@ def _no_table(said: str, there: Sequence[str]) -> str:
     return f"there is no table {name}{f' (did you mean {near[0]}?)' if near else ''}; {tables}"
 
 
-def _named_once(rows: pa.Table) -> pa.Table:
+def _rename_duplicates(rows: pa.Table) -> pa.Table:
     """The table with repeated column names told apart: a, a_1."""
     seen: dict[str, int] = {}
     names = []
@@ -99,26 +99,26 @@ def report(warehouse: Warehouse, out: Path) -> None:
     # Not imported above: the other commands that read make no pages.
     from assets.engine.documented_sites import documented_sites
     from dtef_pipeline.site.paths import FRONT_PAGE
-    from dtef_pipeline.sites import make_site, results_tables, site_tables
+    from dtef_pipeline.sites import list_results_tables, list_site_tables, make_site
 
-    if not warehouse.tables(results_tables()):
+    if not warehouse.tables(list_results_tables()):
         raise WarehouseError(f"no results in {warehouse.root} yet: `dtef run` asks models and scores what they answer")
-    documented = documented_sites(warehouse, Settings.from_environment())
+    documented = documented_sites(warehouse, Settings.read_environment())
 
     def pages(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str]]:
         return make_site(connection, documented)
 
     if out.suffix == ".zip":
-        count = warehouse.query(lambda connection: _write_zip(out, pages(connection)), only=site_tables())
-        click.echo(f"{out} ({counted(count, 'file')})")
+        count = warehouse.query(lambda connection: _write_zip(out, pages(connection)), only=list_site_tables())
+        click.echo(f"{out} ({format_count(count, 'file')})")
         return
     if out.is_file():
         raise ConfigError(f"--out {out}: it is a file; allowed: a folder, or a file whose name ends in .zip")
     with waiting("writing pages"):
-        written = warehouse.query(lambda connection: _write_folder(out, pages(connection)), only=site_tables())
-    click.echo(f"{out / FRONT_PAGE} ({counted(len(written.sizes), 'file')})")
+        written = warehouse.query(lambda connection: _write_folder(out, pages(connection)), only=list_site_tables())
+    click.echo(f"{out / FRONT_PAGE} ({format_count(len(written.sizes), 'file')})")
     if written.removed:
-        click.echo(f"removed, since they do not belong to it any more: {and_more(written.removed, _FILES_NAMED)}")
+        click.echo(f"removed, since they do not belong to it any more: {list_first_names(written.removed, _FILES_NAMED)}")
 
 
 def _write_zip(out: Path, pages: Iterator[tuple[str, str]]) -> int:
@@ -136,9 +136,9 @@ def _write_zip(out: Path, pages: Iterator[tuple[str, str]]) -> int:
     return count
 
 
-def _write_folder(out: Path, pages: Iterator[tuple[str, str]]) -> WrittenPages:
+def _write_folder(out: Path, pages: Iterator[tuple[str, str]]) -> SiteWriteResult:
     fs, folder = LocalFileSystem(), str(out.absolute())
-    is_foreign = foreign_pages(fs, folder)
+    is_foreign = make_foreign_check(fs, folder)
 
     def put(path: str, content: bytes) -> None:
         target = Path(path)
@@ -153,7 +153,7 @@ def _write_folder(out: Path, pages: Iterator[tuple[str, str]]) -> WrittenPages:
     return write_pages(fs, folder, pages, put)
 
 
-def scored_rounds(warehouse: Warehouse, asked: Sequence[str]) -> list[str]:
+def list_scored_rounds(warehouse: Warehouse, asked: Sequence[str]) -> list[str]:
     """All rounds with scores. Raises ConfigError when one that was asked for is not among them."""
     scored = warehouse.values("scores", "round")
     if absent := [r for r in asked if r not in scored]:

@@ -25,7 +25,7 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
     """Errors are one line and an exit code, not a traceback: 2 where a user can mend them, 130 after an interrupt, 70 otherwise."""
 
     @wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def run_reporting(*args: Any, **kwargs: Any) -> Any:
         try:
             return command(*args, **kwargs)
         except Interrupted as error:
@@ -37,43 +37,43 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click's own business, as is a reader of the output that has gone
         except Exception as error:
-            sys.exit(_reported(error))
+            sys.exit(_print_error(error))
 
-    return wrapped
+    return run_reporting
 
 
-def _reported(error: Exception) -> int:
+def _print_error(error: Exception) -> int:
     """The exit code of an error that is told in one line."""
     # Not imported above: `dtef --help` does without.
     from dtef_pipeline.cli.terminal import say
-    from resources.failures import in_words, links, one_line, with_remedy
+    from resources.failures import add_remedy, describe_error, format_one_line, links
     from resources.settings import Settings
 
     chain = links(error)
-    if Settings.from_environment().traceback:
+    if Settings.read_environment().traceback:
         click.echo("".join(traceback.format_exception(error)), err=True)
-    if (said := in_words(chain)) is not None:
-        say(f"error: {with_remedy(said)}", err=True)
+    if (said := describe_error(chain)) is not None:
+        say(f"error: {add_remedy(said)}", err=True)
         return 2
-    from dtef_pipeline.games.packs import adapter_at_fault
+    from dtef_pipeline.games.packs import find_adapter_at_fault
 
-    whose = adapter_at_fault(error)
+    whose = find_adapter_at_fault(error)
     says = f"{whose} fails" if whose else "this is a fault of dtef-pipeline itself"
     say(
-        f"error: {says}: {one_line(chain)}; what is stored is kept; "
-        f"the whole account, to be sent with a report of the fault, is in {_account(error)}",
+        f"error: {says}: {format_one_line(chain)}; what is stored is kept; "
+        f"the whole account, to be sent with a report of the fault, is in {_write_traceback(error)}",
         err=True,
     )
     return 2 if whose else UNEXPECTED
 
 
-def _account(error: Exception) -> str:
+def _write_traceback(error: Exception) -> str:
     """The file that the traceback was added to."""
     from resources.settings import Settings
 
-    told = "".join(traceback.format_exception(error))
-    text = f"{datetime.now(UTC).isoformat(timespec='seconds')} dtef {' '.join(sys.argv[1:2])}\n{told}\n"
-    for folder in (Settings.from_environment().dagster_home, Path(tempfile.gettempdir())):
+    traceback_text = "".join(traceback.format_exception(error))
+    text = f"{datetime.now(UTC).isoformat(timespec='seconds')} dtef {' '.join(sys.argv[1:2])}\n{traceback_text}\n"
+    for folder in (Settings.read_environment().dagster_home, Path(tempfile.gettempdir())):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with (folder / ACCOUNTS).open("a", encoding="utf-8", errors="backslashreplace") as file:

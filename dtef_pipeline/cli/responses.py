@@ -15,29 +15,29 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, stored_keys
+from dtef_pipeline.cli.opened_warehouse import list_stored_keys, open_warehouse
 from dtef_pipeline.cli.qa.qa_run import chosen_parts
 from dtef_pipeline.cli.terminal import print_table, say, whole_frame
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.qa.answering import with_messages
+from dtef_pipeline.qa.answering import filter_with_messages
 from dtef_pipeline.qa.item_files.imported_answers import (
     ImportedFile,
     ImportRules,
-    imported_responses,
+    build_imported_responses,
     read_imported,
     read_numbers,
 )
-from dtef_pipeline.qa.prompt_rows import AskedHow, part_prompts
+from dtef_pipeline.qa.prompt_rows import AskSettings, build_part_prompts
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.text.counted import and_more, counted
-from dtef_pipeline.text.nearest import nearest
-from resources.evaluations.run_manifests import this_run
+from dtef_pipeline.text.counted import format_count, list_first_names
+from dtef_pipeline.text.nearest import list_nearest
+from resources.evaluations.run_manifests import describe_this_run
 from resources.responses.files import export_responses, import_responses
-from resources.responses.forgotten import ChosenResponses, chosen_keys, forget, forgotten_cost
+from resources.responses.forgotten import ResponseSelection, remove_responses_by_key, select_response_keys, sum_removed_cost
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -52,7 +52,7 @@ def import_file(path: Path, suite: str | None, **how: Any) -> None:
         return
     with _store() as store:
         done = import_responses(store, path)
-        click.echo(f"{store.name}: {counted(done.added, 'response')} added from {path}, {done.known:,} there already")
+        click.echo(f"{store.name}: {format_count(done.added, 'response')} added from {path}, {done.known:,} there already")
 
 
 def _import_answers(
@@ -72,11 +72,11 @@ def _import_answers(
     rules = ImportRules(key, model, read_numbers(items) if items else None, repeats_are_draws, skip_unknown)
     snapshot = require_safe(snapshot or "base")
     warehouse = open_warehouse()
-    known_suites = list(dict.fromkeys(QA_SPACE.split(key)[0] for key in stored_keys(warehouse, FAMILY_BY_NAME["qa"])))
+    known_suites = list(dict.fromkeys(QA_SPACE.split(key)[0] for key in list_stored_keys(warehouse, FAMILY_BY_NAME["qa"])))
     if known_suites and suite not in known_suites:
-        raise ConfigError(f"--suite {suite!r}: no questions of it were added; known: {nearest(suite, known_suites)}")
+        raise ConfigError(f"--suite {suite!r}: no questions of it were added; known: {list_nearest(suite, known_suites)}")
     keys = chosen_parts(warehouse, [suite], parts)
-    asked = {key: _asked_how(warehouse, key, condition) for key in keys}
+    asked = {key: _resolve_how(warehouse, key, condition) for key in keys}
     rows = {key: warehouse.rows("qa_items", **QA_SPACE.levels(key)) for key in keys}
     ids = {item: key for key in keys for item in rows[key]["item_id"].to_pylist()}
     texts = dict(
@@ -86,25 +86,25 @@ def _import_answers(
     used = {ids[one.item_id] for one in file.answers}
     prompts: dict[str, str] = {}
     for key in (key for key in keys if key in used):
-        made = with_messages(_made_prompts(warehouse, asked[key], key, rows[key]))
+        made = filter_with_messages(_build_prompts(warehouse, asked[key], key, rows[key]))
         prompts |= dict(zip(made["item_id"].to_pylist(), made["prompt_id"].to_pylist(), strict=True))
     if waiting := {one.item_id for one in file.answers} - set(prompts):
         raise ConfigError(
-            f"{counted(len(waiting), 'question')} of {path} have no prompt, the first {min(waiting)}: {NOT_LOOKED_UP}"
+            f"{format_count(len(waiting), 'question')} of {path} have no prompt, the first {min(waiting)}: {NOT_LOOKED_UP}"
         )
-    found = imported_responses(file.answers, prompts, snapshot, datetime.now(UTC))
-    with ResponseStore(Settings.from_environment().responses_url, this_run) as store:
-        other = _answered_otherwise(store, found.responses)
+    found = build_imported_responses(file.answers, prompts, snapshot, datetime.now(UTC))
+    with ResponseStore(Settings.read_environment().responses_url, describe_this_run) as store:
+        other = _count_conflicting(store, found.responses)
         added = store.add(found.responses)
         there = len(found.responses) - added
-        click.echo(f"{store.name}: {counted(added, 'response')} added from {path}, {there:,} there already")
-    for line in (*_left_out(file, found.outvoted, other), *_told_models(found.responses, suite)):
+        click.echo(f"{store.name}: {format_count(added, 'response')} added from {path}, {there:,} there already")
+    for line in (*_describe_left_out_answers(file, found.outvoted, other), *_describe_models(found.responses, suite)):
         say(line, err=line.startswith("warning"))
 
 
-def _asked_how(warehouse: Warehouse, key: str, condition: str | None) -> AskedHow:
+def _resolve_how(warehouse: Warehouse, key: str, condition: str | None) -> AskSettings:
     """How the items of a part are asked. Raises ConfigError for a condition that they cannot be asked under."""
-    how = AskedHow() if condition is None else AskedHow.of_condition(condition)
+    how = AskSettings() if condition is None else AskSettings.parse_spelling(condition)
     at = QA_SPACE.levels(key)
     types = warehouse.rows("qa_items", columns=["type"], **at)["type"].unique().to_pylist()
     usual = how.condition(types, about_documents=bool(len(warehouse.rows("qa_documents", columns=["doc_id"], **at))))
@@ -113,23 +113,23 @@ def _asked_how(warehouse: Warehouse, key: str, condition: str | None) -> AskedHo
     return how
 
 
-def _made_prompts(warehouse: Warehouse, how: AskedHow, key: str, rows: pa.Table) -> pa.Table:
+def _build_prompts(warehouse: Warehouse, how: AskSettings, key: str, rows: pa.Table) -> pa.Table:
     """Rows of `qa_prompts`, of these rows of `qa_items`; what is stored of prompts is not looked at, since it may be of other items.
 
     Those that wait for a server to look something up have no messages.
     """
-    from assets.qa.lookups import KeptLookUps
-    from assets.qa.vectors import KeptVectors
+    from assets.qa.lookups import LookUpCache
+    from assets.qa.vectors import VectorCache
 
     at = QA_SPACE.levels(key)
     examples, documents = (warehouse.rows(name, **at) for name in ("qa_examples", "qa_documents"))
-    vectors, look_ups = KeptVectors(warehouse, key), KeptLookUps(warehouse, key)
-    return part_prompts(
-        rows, examples, documents, how, vectors, partial(look_ups.expected, Settings.from_environment())
+    vectors, look_ups = VectorCache(warehouse, key), LookUpCache(warehouse, key)
+    return build_part_prompts(
+        rows, examples, documents, how, vectors, partial(look_ups.expected, Settings.read_environment())
     ).qa_prompts
 
 
-def _answered_otherwise(store: ResponseStore, responses: Sequence[Response]) -> int:
+def _count_conflicting(store: ResponseStore, responses: Sequence[Response]) -> int:
     """How many responses are stored with another text, which stays."""
     given: Mapping[str, str] = {one.request_key: one.text for one in responses}
     there = store.responses(list(given))
@@ -137,24 +137,30 @@ def _answered_otherwise(store: ResponseStore, responses: Sequence[Response]) -> 
     return sum(given[key] != text for key, text in pairs)
 
 
-def _left_out(file: ImportedFile, outvoted: int, other: int) -> Iterator[str]:
+def _describe_left_out_answers(file: ImportedFile, outvoted: int, other: int) -> Iterator[str]:
     if file.skipped:
-        yield f"warning: {counted(file.skipped, 'line')} passed over, about questions that were not added"
+        yield f"warning: {format_count(file.skipped, 'line')} passed over, about questions that were not added"
     if file.other_prompts:
-        told = f"{counted(file.other_prompts, 'line')} name a prompt of their own, in which the question does not stand as it does here"
-        yield f"warning: {told}; the question's own text is used, also in front of an answer that is the rest of a program"
+        skipped_text = (
+            f"{format_count(file.other_prompts, 'line')} name a prompt of their own, in which the question does "
+            "not stand as it does here"
+        )
+        yield f"warning: {skipped_text}; the question's own text is used, also in front of an answer that is the rest of a program"
     if outvoted:
-        yield f"warning: {counted(outvoted, 'answer')} left out: another question has the same words, and its answer, which comes first, is kept"
+        yield (
+            f"warning: {format_count(outvoted, 'answer')} left out: another question has the same words, and its answer, "
+            "which comes first, is kept"
+        )
     if other:
         yield f"warning: of those that were there already, {other:,} had another text, which stays; --snapshot LABEL keeps both"
 
 
-def _told_models(responses: Sequence[Response], suite: str) -> Iterator[str]:
+def _describe_models(responses: Sequence[Response], suite: str) -> Iterator[str]:
     """Which models answered how much, and what to do next."""
     counts = Counter(one.model for one in responses)
     draws = 1 + max((one.draw for one in responses), default=0)
     if counts:
-        yield and_more([f"{model} ({number:,})" for model, number in counts.items()], _ANSWERERS_NAMED)
+        yield list_first_names([f"{model} ({number:,})" for model, number in counts.items()], _ANSWERERS_NAMED)
         more = f" --draws {draws}" if draws > 1 else ""
         yield f"`dtef qa run --suite {suite} --model {next(iter(counts))}{more}` scores them"
 
@@ -173,39 +179,39 @@ STORED = {
 
 
 def _store() -> ResponseStore:
-    return ResponseStore(Settings.from_environment().responses_url)
+    return ResponseStore(Settings.read_environment().responses_url)
 
 
 def export_file(path: Path, models: Sequence[str], snapshots: Sequence[str]) -> None:
     with _store() as store:
         if (models or snapshots) and next(store.pages(models=models, snapshots=snapshots), None) is None:
-            raise ConfigError(f"{store.name} has no such responses; it has {_contents(store)}")
+            raise ConfigError(f"{store.name} has no such responses; it has {_describe_contents(store)}")
         written = export_responses(store, path, models=models, snapshots=snapshots)
-        click.echo(f"{path}: {counted(written, 'response')} of {store.name}")
+        click.echo(f"{path}: {format_count(written, 'response')} of {store.name}")
 
 
-def show(which: ChosenResponses, family: str | None, output: str) -> None:
+def show(which: ResponseSelection, family: str | None, output: str) -> None:
     with _store() as store:
-        chosen = _chosen_keys(store, which, family)
+        chosen = _choose_keys(store, which, family)
         if chosen is not None and not chosen and output == "table":
-            click.echo(f"no such responses in {store.name}; it has {_contents(store)}")
+            click.echo(f"no such responses in {store.name}; it has {_describe_contents(store)}")
             return
-        summary = store.summary() if chosen is None else store.summary_of(chosen)
+        summary = store.summary() if chosen is None else store.summarize_keys(chosen)
         size = store.database.size()
-        gone = forgotten_cost(store.database)
+        gone = sum_removed_cost(store.database)
         name = store.name
-    lines = [f"{counted(pc.sum(summary['answers']).as_py() or 0, 'response')}, {size / 1e6:,.1f} MB: {name}"]
+    lines = [f"{format_count(pc.sum(summary['answers']).as_py() or 0, 'response')}, {size / 1e6:,.1f} MB: {name}"]
     if gone.calls and chosen is None:
-        lines.append(f"{counted(gone.calls, 'response')} forgotten before, at a known cost of ${gone.cost_usd:,.4f}")
+        lines.append(f"{format_count(gone.calls, 'response')} forgotten before, at a known cost of ${gone.cost_usd:,.4f}")
     _print_summary(summary, output, lines)
 
 
-def _chosen_keys(store: ResponseStore, which: ChosenResponses, family: str | None) -> Collection[str] | None:
+def _choose_keys(store: ResponseStore, which: ResponseSelection, family: str | None) -> Collection[str] | None:
     """The keys of the responses that are meant; None: all."""
-    of_family = None if family is None else _keys_of_family(store, family)
+    of_family = None if family is None else _collect_family_keys(store, family)
     if not any(which):
         return of_family
-    keys = chosen_keys(store.database, which)
+    keys = select_response_keys(store.database, which)
     return keys if of_family is None else sorted(of_family.intersection(keys))
 
 
@@ -218,36 +224,37 @@ def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) ->
         click.echo(render(frame, output))
 
 
-def forget_responses(which: ChosenResponses, family: str | None, output: str) -> None:
+def remove_responses(which: ResponseSelection, family: str | None, output: str) -> None:
     """List the responses that are meant, and forget them."""
     with _store() as store:
-        keys = _chosen_keys(store, which, family)
+        keys = _choose_keys(store, which, family)
         if keys is None:
             raise ConfigError(
                 "forget which responses? allowed: --empty, --truncated, --model, --snapshot, --since, --before and --family"
             )
         if not keys:
-            click.echo(f"no such responses in {store.name}; it has {_contents(store)}", err=output != "table")
+            click.echo(f"no such responses in {store.name}; it has {_describe_contents(store)}", err=output != "table")
             return
-        _print_summary(store.summary_of(keys), output)
+        _print_summary(store.summarize_keys(keys), output)
         say(
-            f"{counted(forget(store.database, keys), 'response')} forgotten: the next run of the same snapshot asks them again. What they cost "
+            f"{format_count(remove_responses_by_key(store.database, keys), 'response')} forgotten: the next run of the same "
+            "snapshot asks them again. What they cost "
             "stays in costs",
             err=output != "table",
         )
 
 
-def _keys_of_family(store: ResponseStore, name: str) -> set[str]:
+def _collect_family_keys(store: ResponseStore, name: str) -> set[str]:
     """Of what the family asked: the request keys in its tables, and what was asked in its roles and stands in no other family's table."""
     family = FAMILY_BY_NAME[name]
-    own = _keys_in(family)
+    own = _read_table_keys(family)
     if family.roles:
-        others = set[str]().union(*(_keys_in(other) for other in FAMILIES if other is not family))
-        own |= store.keys_asked_as(family.roles) - others
+        others = set[str]().union(*(_read_table_keys(other) for other in FAMILIES if other is not family))
+        own |= store.list_keys_of_roles(family.roles) - others
     return own
 
 
-def _keys_in(family: Family) -> set[str]:
+def _read_table_keys(family: Family) -> set[str]:
     """The request keys that stand in those of the family's tables that there are."""
     warehouse = open_warehouse()
     keys = {one.table: "request_key" if one.keys == "request_key" else f"unnest({one.keys})" for one in family.calls.tables}
@@ -257,6 +264,6 @@ def _keys_in(family: Family) -> set[str]:
     return {key for (key,) in found}
 
 
-def _contents(store: ResponseStore) -> str:
+def _describe_contents(store: ResponseStore) -> str:
     rows = store.summary().to_pylist()
     return ", ".join(f"{row['model']} in {row['snapshot']}" for row in rows) or "none at all"

@@ -6,15 +6,15 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dtef_pipeline.asking.models import Models, known_selector
+from dtef_pipeline.asking.models import Models, resolve_known_selector
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.family.run_settings import FamilySettings, settings_of
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.family.run_settings import FamilySettings, build_settings
+from dtef_pipeline.text.nearest import list_nearest
 
 
-def budgets_given(costs: Sequence[str], calls: Sequence[str], tokens: Sequence[str] = ()) -> dict[str, Any]:
+def parse_budgets(costs: Sequence[str], calls: Sequence[str], tokens: Sequence[str] = ()) -> dict[str, Any]:
     """Budgets as the configuration takes them: of the run, of roles and of models. Raises ConfigError for one that is given twice."""
     found: dict[str, Any] = {"budgets": {}, "role_budgets": {}}
     for name, given in (("max_cost_usd", costs), ("max_calls", calls), ("max_tokens", tokens)):
@@ -25,11 +25,11 @@ def budgets_given(costs: Sequence[str], calls: Sequence[str], tokens: Sequence[s
                 raise ConfigError(
                     f"--{name.replace('_', '-')} is given twice for {owner or 'the run'}; allowed: once for the run, once for a model or a role"
                 )
-            bounds[name] = _amount(name, text, value)
+            bounds[name] = _parse_amount(name, text, value)
     return found
 
 
-def _amount(name: str, text: str, value: str) -> float:
+def _parse_amount(name: str, text: str, value: str) -> float:
     try:
         amount = float(value.replace("_", ""))
     except ValueError:
@@ -43,42 +43,45 @@ def _amount(name: str, text: str, value: str) -> float:
     return amount if name == "max_cost_usd" else int(amount)
 
 
-def with_budgets(settings: FamilySettings, given: RunFlags, asked: Collection[str], models: Models) -> FamilySettings:
+def apply_budgets(settings: FamilySettings, given: RunFlags, asked: Collection[str], models: Models) -> FamilySettings:
     """The settings with budgets as a command gives them: of the run, of roles, and of models by name.
 
-    Bounds of a model's file that are not given stay. `asked`: as of `owned_budgets`. Raises ConfigError as it does, and for what is no amount.
+    Bounds of a model's file that are not given stay. `asked`: as of `resolve_budget_owners`. Raises ConfigError as it does, and for what
+    is no amount.
     """
-    owned = (owned_budgets(one, asked, models) for one in (given.max_cost_usd, given.max_calls, given.max_tokens))
-    found = budgets_given(*owned)
+    owned = (resolve_budget_owners(one, asked, models) for one in (given.max_cost_usd, given.max_calls, given.max_tokens))
+    found = parse_budgets(*owned)
     for name, bounds in found["budgets"].items():
         (spec,) = models.resolve([name])
         found["budgets"][name] = {**spec.budget.model_dump(exclude_none=True), **bounds}
-    return settings_of(type(settings), settings.model_dump(exclude_unset=True) | found)
+    return build_settings(type(settings), settings.model_dump(exclude_unset=True) | found)
 
 
-def owned_budgets(given: Sequence[str], asked: Collection[str], models: Models) -> tuple[str, ...]:
+def resolve_budget_owners(given: Sequence[str], asked: Collection[str], models: Models) -> tuple[str, ...]:
     """Budgets, each of a model under the name that it is asked by, where it was given by its model string.
 
     `asked`: names of the models of the run. Raises ConfigError for a budget of what is neither a role nor one of them: it would bound nothing.
     """
-    return tuple(_owned(text, asked, models) for text in given)
+    return tuple(_resolve_owner(text, asked, models) for text in given)
 
 
-def _owned(text: str, asked: Collection[str], models: Models) -> str:
+def _resolve_owner(text: str, asked: Collection[str], models: Models) -> str:
     owner, _, value = text.rpartition("=")
     if not owner or owner in ROLES or owner in asked:
         return text
     if (name := name_of_asked(owner, asked, models)) is None:
-        raise ConfigError(f"budget of {owner!r}: allowed: a role or a model of this run: {nearest(owner, {*ROLES, *asked})}")
+        raise ConfigError(
+            f"budget of {owner!r}: allowed: a role or a model of this run: {list_nearest(owner, {*ROLES, *asked})}"
+        )
     return f"{name}={value}"
 
 
 def name_of_asked(given: str, asked: Collection[str], models: Models) -> str | None:
-    """The name of the model of the run that is meant, whichever way it is written; None: it is none. `asked`: as of `owned_budgets`."""
+    """The name of the model of the run that is meant, whichever way it is written; None: it is none. `asked`: as of `resolve_budget_owners`."""
     if given in asked:
         return given
     with suppress(ConfigError):
-        found = models.resolve([known_selector(given, models)])
+        found = models.resolve([resolve_known_selector(given, models)])
         if len(found) == 1 and found[0].name in asked:
             return found[0].name
     return None

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import click
 
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 
 def score_file(family: str, file: Path, tasks: Path | None, trust_answers: bool) -> int:
@@ -27,7 +27,7 @@ def score_interviews(questions: Path, corpus: Path, out: Path, part: str | None,
     from dtef_pipeline.cli.qa import qa_socioscope
     from dtef_pipeline.cli.takes_settings import split_given
 
-    documented = qa_socioscope.Documented(questions, corpus, out, part, replace)
+    documented = qa_socioscope.SocioscopeInput(questions, corpus, out, part, replace)
     return qa_socioscope.socioscope(documented, family_settings("qa", split_given(given)[0]))
 
 
@@ -43,7 +43,7 @@ def _score_responses(lines: IO[str]) -> int:
 
 def _score_answers(file: IO[str], where: str, tasks: Path | None, trust_answers: bool) -> None:
     from dtef_pipeline.cli.qa.outside_scorers import outside_scorers
-    from dtef_pipeline.qa.score_lines import read_answer_lines, scored_answer_lines, unknown_scorers
+    from dtef_pipeline.qa.score_lines import describe_unknown_scorers, read_answer_lines, score_answer_lines
 
     out = sys.stdout
     outside = outside_scorers(tasks, trust_answers)
@@ -51,10 +51,12 @@ def _score_answers(file: IO[str], where: str, tasks: Path | None, trust_answers:
     if not lines:
         click.echo(f"{where}: nothing to score", err=True)
     statuses: Counter[str] = Counter()
-    for line in scored_answer_lines(lines, statuses):
+    for line in score_answer_lines(lines, statuses):
         out.write(f"{line}\n")  # click.echo would send each line on its way alone
     out.flush()
-    if unknown := unknown_scorers(lines, outside):
+    if unknown := describe_unknown_scorers(lines, outside):
         click.echo(unknown, err=True)
     if not_run := statuses["sandbox_unavailable"]:
-        click.echo(f"no sandbox: {counted(not_run, 'program')} not run, and without a score; `dtef doctor` says why", err=True)
+        click.echo(
+            f"no sandbox: {format_count(not_run, 'program')} not run, and without a score; `dtef doctor` says why", err=True
+        )

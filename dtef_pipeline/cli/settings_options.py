@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
-from dtef_pipeline.family.run_settings import Door, RunSettings, setting, settings_at
+from dtef_pipeline.family.run_settings import Door, RunSettings, list_settings_at, setting
 from dtef_pipeline.member_docstrings import member_docstrings
 
 
@@ -20,14 +20,14 @@ def settings_options(
 ) -> list[click.Option]:
     """The options of these settings; None: of all that a command may give. `callbacks`: by setting, click's callback."""
     described = member_docstrings(model)
-    names = settings_at(model, Door.COMMAND) if chosen is None else chosen
-    return [_option(model, name, described.get(name, ""), callbacks.get(name)) for name in names]
+    names = list_settings_at(model, Door.COMMAND) if chosen is None else chosen
+    return [_build_option(model, name, described.get(name, ""), callbacks.get(name)) for name in names]
 
 
-def _option(model: type[RunSettings], name: str, described: str, callback: Callable[..., Any] | None) -> click.Option:
+def _build_option(model: type[RunSettings], name: str, described: str, callback: Callable[..., Any] | None) -> click.Option:
     field, said = model.model_fields[name], setting(model, name)
     flag = said.option or f"--{name.replace('_', '-')}"
-    kind = _kind(field)
+    kind = _find_value_type(field)
     if kind is bool:
         return click.Option([flag, name], is_flag=True, callback=callback, help=" ".join(described.split()))
     multiple = get_origin(field.annotation) is list
@@ -38,7 +38,7 @@ def _option(model: type[RunSettings], name: str, described: str, callback: Calla
     return click.Option(
         [flag, name],
         multiple=multiple,
-        type=_click_type(field, kind, is_file=said.is_file),
+        type=_choose_click_type(field, kind, is_file=said.is_file),
         default=None if multiple else default,
         show_default=default is not None,
         metavar=said.metavar or None,
@@ -47,7 +47,7 @@ def _option(model: type[RunSettings], name: str, described: str, callback: Calla
     )
 
 
-def _kind(field: FieldInfo) -> Any:
+def _find_value_type(field: FieldInfo) -> Any:
     """What one value is: of a list its members, of an optional one what it is where it is given."""
     annotation = field.annotation
     if get_origin(annotation) is list:
@@ -57,7 +57,7 @@ def _kind(field: FieldInfo) -> Any:
     return next((one for one in get_args(annotation) if one is not type(None)), annotation)
 
 
-def _click_type(field: FieldInfo, kind: Any, *, is_file: bool) -> Any:
+def _choose_click_type(field: FieldInfo, kind: Any, *, is_file: bool) -> Any:
     bounds = {name: getattr(one, name) for one in field.metadata for name in ("ge", "le") if hasattr(one, name)}
     if is_file:
         return click.Path(exists=True, dir_okay=False)

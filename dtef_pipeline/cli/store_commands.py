@@ -12,9 +12,9 @@ import click
 
 from dtef_pipeline.cli.options import (
     existing_path,
+    family_option,
     flag,
     lines_as_json,
-    of_family,
     refuse_others,
     several,
     whole_number,
@@ -37,7 +37,7 @@ of_admin = click.option(
     "--since", type=_WHEN, metavar="DATE", help="Only what arrived on this day or later: 2026-01-31, or 2026-01-31T12:00, UTC."
 )
 @click.option("--before", type=_WHEN, metavar="DATE", help="Only what arrived before this day or time, UTC.")
-@of_family(None, "Only what this family of evaluations asked, by its tables.  [default: all in the store]")
+@family_option(None, "Only what this family of evaluations asked, by its tables.  [default: all in the store]")
 @click.option("--forget", is_flag=True, help="Take them out, so that the next run of the same snapshot asks them again.")
 @writes_a_table
 @reports_errors
@@ -63,17 +63,17 @@ def responses(
     dtef responses --empty --model gpt-4.1-mini --forget   forgets them
     """
     from dtef_pipeline.cli import responses
-    from resources.responses.forgotten import ChosenResponses
+    from resources.responses.forgotten import ResponseSelection
 
     when = [moment and moment.replace(tzinfo=UTC) for moment in (since, before)]
-    which = ChosenResponses(empty, truncated, models, snapshots, *when)
+    which = ResponseSelection(empty, truncated, models, snapshots, *when)
     if forget:
-        responses.forget_responses(which, family, output)
+        responses.remove_responses(which, family, output)
     else:
         responses.show(which, family, output)
 
 
-class _Moved(NamedTuple):
+class _Transfer(NamedTuple):
     """Something that is written to files, or read from them."""
 
     done_by: str
@@ -81,25 +81,25 @@ class _Moved(NamedTuple):
     options: tuple[str, ...] = ()
 
 
-_WRITTEN_TO: Mapping[str, _Moved] = {
-    "prompts": _Moved("read:export_prompts", ("rounds", "contexts", "conditions")),
-    "responses": _Moved("responses:export_file", ("models", "snapshots")),
-    "votes": _Moved("preference.preference_votes:export_file", ("justifications", "who")),
-    "labels": _Moved(
+_WRITTEN_TO: Mapping[str, _Transfer] = {
+    "prompts": _Transfer("read:export_prompts", ("rounds", "contexts", "conditions")),
+    "responses": _Transfer("responses:export_file", ("models", "snapshots")),
+    "votes": _Transfer("preference.preference_votes:export_file", ("justifications", "who")),
+    "labels": _Transfer(
         "rubric.rubric_labels:sample", ("blueprints", "snapshots", "n_prompts", "seed", "per_model", "show_names")
     ),
-    "personas": _Moved("games.games_files:export_personas"),
-    "scenarios": _Moved("games.games_files:export_scenarios"),
+    "personas": _Transfer("games.games_files:export_personas"),
+    "scenarios": _Transfer("games.games_files:export_scenarios"),
 }
 _SUITE_OPTIONS = ("suite", "parts", "condition", "snapshot", "model", "key", "items", "repeats_are_draws", "skip_unknown")
-_READ_FROM: Mapping[str, _Moved] = {
-    "responses": _Moved("responses:import_file", _SUITE_OPTIONS),
-    "votes": _Moved("preference.preference_votes:import_file", ("responses", "prompts", "who")),
-    "labels": _Moved("rubric.rubric_labels:import_sheet", ("author",)),
+_READ_FROM: Mapping[str, _Transfer] = {
+    "responses": _Transfer("responses:import_file", _SUITE_OPTIONS),
+    "votes": _Transfer("preference.preference_votes:import_file", ("responses", "prompts", "who")),
+    "labels": _Transfer("rubric.rubric_labels:import_sheet", ("author",)),
 }
 
 
-def _move(moved: _Moved, path: Path, given: Mapping[str, Any]) -> None:
+def _transfer(moved: _Transfer, path: Path, given: Mapping[str, Any]) -> None:
     module, function = moved.done_by.split(":")
     getattr(import_module(f"dtef_pipeline.cli.{module}"), function)(path, **{name: given[name] for name in moved.options})
 
@@ -165,7 +165,7 @@ def export_file(what: str, path: Path, **given: Any) -> None:
     equal ones give equal bytes. `dtef games add` takes them in.
     """
     refuse_others(_WRITTEN_TO[what].options, what)
-    _move(_WRITTEN_TO[what], path, given)
+    _transfer(_WRITTEN_TO[what], path, given)
 
 
 @click.command("import", short_help="Add the responses, votes or labels of a file.")
@@ -238,4 +238,4 @@ def import_file(what: str, file: Path, **given: Any) -> None:
     if what == "responses" and given["suite"] is None:
         refuse_others((), "responses without --suite")
     refuse_others(_READ_FROM[what].options, what)
-    _move(_READ_FROM[what], file, given)
+    _transfer(_READ_FROM[what], file, given)

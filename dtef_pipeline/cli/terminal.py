@@ -17,20 +17,20 @@ from dtef_pipeline.report.terminal import (
     MOST_COLUMNS,
     Ends,
     Fit,
-    column_lines,
-    in_width,
-    intervals_of,
+    choose_shown_columns,
+    format_column_intervals,
+    format_column_lines,
     render,
-    shown_columns,
+    wrap_line,
 )
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.text.counted import list_first_names
 
 _ROWS_NAMED = 5
 """Rows that are named before a note on them."""
 _FLAG_COLUMNS = ("flagged", "champion", "investigate", "warn")
 
 
-def terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: str = "") -> Fit:
+def compute_terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: str = "") -> Fit:
     """What a table has to fit into: the terminal where there is one, and eight columns unless `--wide` is given. The rest as in `Fit`."""
     context = click.get_current_context(silent=True)
     is_wide = context is not None and context.meta.get(WIDE_META, False)
@@ -42,7 +42,7 @@ def say(text: str, *, err: bool = False) -> None:
     """Print sentences, on standard error with `err`. On a terminal a wider line goes on in the next, indented as it is."""
     is_terminal = (sys.stderr if err else sys.stdout).isatty()
     width = shutil.get_terminal_size().columns if is_terminal else None
-    click.echo("\n".join(in_width(line, width, len(line) - len(line.lstrip(" "))) for line in text.split("\n")), err=err)
+    click.echo("\n".join(wrap_line(line, width, len(line) - len(line.lstrip(" "))) for line in text.split("\n")), err=err)
 
 
 def print_table(
@@ -56,11 +56,11 @@ def print_table(
     ends: Ends | None = None,
 ) -> None:
     """The rows as a table for people, then `lines` on them, and what the columns mean. Without `columns`, all of them."""
-    names, fit = list(columns or map(str, frame.columns)), terminal_fit(kept, first_out)
+    names, fit = list(columns or map(str, frame.columns)), compute_terminal_fit(kept, first_out)
     click.echo(render(frame, "table", columns=names, ends=ends, fit=fit))
     for line in lines:
         say(line)
-    click.echo(column_lines(shown_columns(names, fit), meanings, fit.width))
+    click.echo(format_column_lines(choose_shown_columns(names, fit), meanings, fit.width))
 
 
 def print_rows(
@@ -77,12 +77,12 @@ def print_rows(
     shown = frame.copy()
     for name, ends in {"interval": view.ends, **view.further_intervals}.items():
         if {view.estimate, *ends} <= set(frame):
-            shown[name] = intervals_of(frame, view.estimate, ends)
+            shown[name] = format_column_intervals(frame, view.estimate, ends)
     for name in {*_FLAG_COLUMNS} & {*frame}:
         shown[name] = frame[name].map({True: "yes", False: ""})
-    told = {"interval": f"95 % interval of {view.estimate}", **meanings}
-    columns, lines = filled_columns(shown, view.columns), [*_notes(view, frame), *lines]
-    print_table(shown, told, columns=columns, kept=view.kept, first_out=view.first_out, lines=lines)
+    all_meanings = {"interval": f"95 % interval of {view.estimate}", **meanings}
+    columns, lines = find_filled_columns(shown, view.columns), [*_format_notes(view, frame), *lines]
+    print_table(shown, all_meanings, columns=columns, kept=view.kept, first_out=view.first_out, lines=lines)
 
 
 def whole_frame(rows: pa.Table) -> pd.DataFrame:
@@ -91,16 +91,16 @@ def whole_frame(rows: pa.Table) -> pd.DataFrame:
     return found
 
 
-def filled_columns(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
+def find_filled_columns(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
     """Those of the columns in which any row says something."""
     return [name for name in names if name in frame and (frame[name].notna() & (frame[name] != "")).any()]
 
 
-def _notes(view: TableView, frame: pd.DataFrame) -> Iterator[str]:
+def _format_notes(view: TableView, frame: pd.DataFrame) -> Iterator[str]:
     """Each sentence of notes once, behind the rows that it is about."""
     notes = frame.get(view.notes, pd.Series(dtype=str)).fillna("").str.split("; ")
     for note in dict.fromkeys(sentence for own in notes for sentence in own if sentence):
         said = frame[[note in own for own in notes]]
         who = said[list(view.who)].agg(", ".join, axis=1).drop_duplicates().tolist()
         separator = ", " if len(view.who) == 1 else "; "
-        yield f"{'all rows' if len(said) == len(frame) > 1 else and_more(who, _ROWS_NAMED, separator)}: {note}"
+        yield f"{'all rows' if len(said) == len(frame) > 1 else list_first_names(who, _ROWS_NAMED, separator)}: {note}"

@@ -12,20 +12,20 @@ import click
 from dtef_pipeline.cli.options import (
     Option,
     as_json,
-    boards_by,
-    budgets_with_roles,
     choice,
     flag,
+    make_budget_options,
+    make_roll_up_option,
+    make_start_option,
     of_asked_snapshot,
     of_estimate,
     of_format,
     options,
-    starts_from,
     writes_a_table,
 )
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
-from dtef_pipeline.text.counted import plural
+from dtef_pipeline.text.counted import format_plural
 
 
 class Commands(click.Group):
@@ -42,7 +42,7 @@ class Commands(click.Group):
         return self.usual.get_command(ctx, cmd_name) if found is None and self.usual else found
 
 
-class ListedView(Protocol):
+class ViewChoice(Protocol):
     """One of the tables that `--by` chooses among."""
 
     @property
@@ -58,9 +58,9 @@ class ListedView(Protocol):
 class ExplainsColumns(click.Command):
     """A command whose help ends with what `--by` shows, and what the columns of a table mean."""
 
-    def __init__(self, *given: Any, table: str = "", views: Sequence[ListedView] = (), **named: Any) -> None:
+    def __init__(self, *given: Any, table: str = "", views: Sequence[ViewChoice] = (), **named: Any) -> None:
         super().__init__(*given, **named)
-        self.table, self.views, self.epilog = table, views, _views_shown(views)
+        self.table, self.views, self.epilog = table, views, _format_views(views)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)
@@ -101,7 +101,7 @@ class FamilyWords:
     list: Verb
     board: Verb
     run: click.Command
-    views: Sequence[ListedView] = ()
+    views: Sequence[ViewChoice] = ()
     """What `board --by` shows; empty: there is one board alone."""
     who: str = "--model"
     """The option that says whose rows a board shows."""
@@ -136,14 +136,19 @@ def run_command(
         own, beside = split_given(given)
         run_or_estimate(record, record.settings(own), beside, is_estimate=is_estimate, output=output)
 
-    asks = (of_asked_snapshot, budgets_with_roles(*roles), *([starts_from(*starts)] if starts else []), boards_by(family))
+    asks = (
+        of_asked_snapshot,
+        make_budget_options(*roles),
+        *([make_start_option(*starts)] if starts else []),
+        make_roll_up_option(family),
+    )
     with_options = options(*asks, of_estimate, *verb.options)(reports_errors(run))
     given = {"table": "run", "settings": settings, "callbacks": callbacks}
     command: click.Command = click.command("run", RunCommand, short_help=verb.short, help=verb.help, **given)(with_options)
     return command
 
 
-def family_group(words: FamilyWords) -> click.Group:
+def build_family_group(words: FamilyWords) -> click.Group:
     """The group of a family's commands."""
     group = Commands(words.name, help=words.help, short_help=words.short)
     verbs = {
@@ -151,15 +156,15 @@ def family_group(words: FamilyWords) -> click.Group:
         "check": (words.check, as_json),
         "list": (words.list, of_format),
         "remove": (_remove(words), as_json),
-        "board": (_board(words), writes_a_table),
+        "board": (_build_board_verb(words), writes_a_table),
     }
-    made = [_command_of(words, name, verb, output) for name, (verb, output) in verbs.items()]
+    made = [_build_command(words, name, verb, output) for name, (verb, output) in verbs.items()]
     for command in (*made[:-1], words.run, made[-1], *words.more):
         group.add_command(command)
     return group
 
 
-def _command_of(words: FamilyWords, name: str, verb: Verb, output: Option) -> click.Command:
+def _build_command(words: FamilyWords, name: str, verb: Verb, output: Option) -> click.Command:
     """The command of a verb."""
 
     def call(**given: Any) -> None:
@@ -174,7 +179,7 @@ def _command_of(words: FamilyWords, name: str, verb: Verb, output: Option) -> cl
 
 
 def _remove(words: FamilyWords) -> Verb:
-    metavar, parts = words.part.upper(), plural(words.part)
+    metavar, parts = words.part.upper(), format_plural(words.part)
     help = f"""Take {parts} away: their partitions and their rows in all tables. Boards and pages follow at the next
     `dtef {words.name} board --refresh`; where nothing is scored any more, they go at once.
 
@@ -188,7 +193,7 @@ def _remove(words: FamilyWords) -> Verb:
     return Verb(f"Take {parts} and their results away.", help, (argument,))
 
 
-def _board(words: FamilyWords) -> Verb:
+def _build_board_verb(words: FamilyWords) -> Verb:
     by = choice(
         "--by",
         among=[view.name for view in words.views],
@@ -205,5 +210,5 @@ def _board(words: FamilyWords) -> Verb:
     return words.board._replace(options=(*([by] if words.views else []), who, *words.board.options, _REFRESH))
 
 
-def _views_shown(views: Sequence[ListedView]) -> str | None:
+def _format_views(views: Sequence[ViewChoice]) -> str | None:
     return "\n".join(["\b", "What --by shows:", *(f"  {view.name:<15}  {view.shows}" for view in views)]) if views else None

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.models import base_selector
+from dtef_pipeline.asking.models import strip_settings
 from dtef_pipeline.asking.snapshot_label import snapshot_time
-from dtef_pipeline.asking.snapshot_order import in_order
+from dtef_pipeline.asking.snapshot_order import sort_labels
 from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import Paired
-from dtef_pipeline.drift.rule import drift_verdict
+from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import JUDGE_DRIFT
 from dtef_pipeline.drift.verdict_text import NEWS
 
@@ -59,13 +59,13 @@ class JudgeDrift:
         if self.pairs is None:
             return None
         labels = self.pairs.snapshots
-        order = list(night_times([*labels, first]))
+        order = list(sort_night_times([*labels, first]))
         earlier = set(order[: order.index(first)])
         kept = [at for at, label in enumerate(labels) if label not in without]
         found = Sides([at for at in kept if labels[at] in earlier], [at for at in kept if labels[at] not in earlier])
         return found if found.before and found.after else None
 
-    def shift_since(self, first: str, without: Collection[str] = ()) -> float | None:
+    def compute_shift_since(self, first: str, without: Collection[str] = ()) -> float | None:
         """Mean difference of its points from the snapshot `first` on, less that before; None where `sides` has none."""
         sides = self.sides(first, without)
         if self.pairs is None or sides is None:
@@ -78,26 +78,26 @@ def judge_drift(subject: Subject, shown: pa.Table, options: WatchOptions) -> pa.
     if subject.judged_again is None:
         return JUDGE_DRIFT.empty_table()
     judged = subject.judged_again.points(shown)
-    found = drifts_of_judges(judged, night_times(judged["snapshot"].tolist()), options)
+    found = compute_judge_drifts(judged, sort_night_times(judged["snapshot"].tolist()), options)
     return pa.Table.from_pylist([{**one.row, "family": subject.family} for one in found], JUDGE_DRIFT)
 
 
-def drifts_of_judges(
+def compute_judge_drifts(
     judged: pd.DataFrame, times: Mapping[str, datetime | None], options: WatchOptions | None = None
 ) -> list[JudgeDrift]:
     """One verdict per judge and evaluator, in the order of their names.
 
     `judged`: one row per judgement of an anchor, with `snapshot` (the night), `item` (the anchor), `cluster` (what anchors hang together by),
     `point` (0-1; NaN: none) and what names the judge: `judge`, `judge_variant`, `evaluator` (empty: there are none). A shift below 0 says that
-    the judge became stricter. `times`: of all nights, in their order in time, when each was (`night_times`). The chance of a false `drift`
+    the judge became stricter. `times`: of all nights, in their order in time, when each was (`sort_night_times`). The chance of a false `drift`
     anywhere is `options.alpha`, split evenly over the judges with two nights or more; judges by other models are the controls of one. Nights
     before a date of `options.since` that is the judge's, or that of all who are not named, are left out. A judge goes by its variant, by what
     it is called, and by the name of its model, where `judged` has a column `judge_model`: with settings or without.
     """
     options = options or WatchOptions()
     groups = judged.groupby([*_BY], sort=True)
-    names = {key: _names_of_judge(str(key[0]), own) for key, own in groups}
-    series = {key: _grid(own, _since(times, names[key], options)) for key, own in groups}
+    names = {key: _list_judge_names(str(key[0]), own) for key, own in groups}
+    series = {key: _build_grid(own, _select_nights(times, names[key], options)) for key, own in groups}
     threshold = options.threshold(sum(len(values.columns) > 1 for values, _ in series.values()))
     verdicts = []
     for key, (values, clusters) in series.items():
@@ -105,27 +105,29 @@ def drifts_of_judges(
         peers = [other for other in series if names[other][-1] != names[key][-1]]
         others = {f"{peer[0]} {peer[2]}".strip(): Scores(series[peer][0]) for peer in peers}
         named = dict(zip(_BY, key, strict=True))
-        verdicts.append(_judged(named, values, clusters, times, options, threshold, others))
+        verdicts.append(_judge_one(named, values, clusters, times, options, threshold, others))
     return verdicts
 
 
-def night_times(labels: Sequence[str]) -> dict[str, datetime | None]:
+def sort_night_times(labels: Sequence[str]) -> dict[str, datetime | None]:
     """The snapshots, each once and in their order in time, and when each was."""
-    return {label: snapshot_time(label, None) for label in in_order({label: snapshot_time(label, None) for label in labels})}
+    return {label: snapshot_time(label, None) for label in sort_labels({label: snapshot_time(label, None) for label in labels})}
 
 
-def _names_of_judge(called: str, own: pd.DataFrame) -> list[str]:
+def _list_judge_names(called: str, own: pd.DataFrame) -> list[str]:
     """What a date may be given by, the narrowest first."""
     variant, model = (str(own[name].iloc[0]) if name in own else called for name in ("judge_variant", "judge_model"))
-    return [variant, called, model, *(base_selector(name.partition("[")[0]) for name in (called, model))]
+    return [variant, called, model, *(strip_settings(name.partition("[")[0]) for name in (called, model))]
 
 
-def _since(times: Mapping[str, datetime | None], names: Sequence[str], options: WatchOptions) -> dict[str, datetime | None]:
+def _select_nights(
+    times: Mapping[str, datetime | None], names: Sequence[str], options: WatchOptions
+) -> dict[str, datetime | None]:
     """The nights that count of a judge of these names."""
-    return {label: time for label, time in times.items() if options.takes_one_of(time, names)}
+    return {label: time for label, time in times.items() if options.is_any_counted(time, names)}
 
 
-def _grid(own: pd.DataFrame, times: Mapping[str, datetime | None]) -> tuple[pd.DataFrame, list[str]]:
+def _build_grid(own: pd.DataFrame, times: Mapping[str, datetime | None]) -> tuple[pd.DataFrame, list[str]]:
     """(items, snapshots) points, draws averaged, and the cluster of each item."""
     values = own.pivot_table(index="item", columns="snapshot", values="point", aggfunc="mean", dropna=False)
     values = values[[label for label in times if label in values.columns]]
@@ -133,7 +135,7 @@ def _grid(own: pd.DataFrame, times: Mapping[str, datetime | None]) -> tuple[pd.D
     return values, clusters.reindex(values.index).tolist()
 
 
-def _judged(
+def _judge_one(
     named: Mapping[str, Any],
     values: pd.DataFrame,
     clusters: Sequence[str],
@@ -143,12 +145,12 @@ def _judged(
     others: Mapping[str, Scores],
 ) -> JudgeDrift:
     judge = str(next(iter(named.values())))
-    rule = drift_verdict(values, times, temperature=0.0)
+    rule = apply_drift_rule(values, times, temperature=0.0)
     latest = str(values.columns[-1]) if len(values.columns) else None
     row = {**named, "n_anchors": len(values), "latest_snapshot": latest, **asdict(rule)}
     if not rule.is_comparable:
         return JudgeDrift(judge, row, None, None)
-    found = verdict_on(values, clusters, baseline=options.baseline, threshold=threshold, others=others, peer="judge")
+    found = compute_verdict(values, clusters, baseline=options.baseline, threshold=threshold, others=others, peer="judge")
     row |= found.row()
     row["reason"] = "; ".join([rule.reason, *found.notes])
     return JudgeDrift(judge, row, found, found.pairs)

@@ -13,7 +13,7 @@ from dtef_pipeline.drift.evidence import RESOLUTION
 from dtef_pipeline.drift.snapshots import Floats, Snapshot, parse_rate
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import format_count, list_first_names
 
 PARSE_RATE_CHANGE = 0.01
 """Smallest change of the parse rate that is reported."""
@@ -39,7 +39,7 @@ class Change(NamedTuple):
     after: str
 
 
-class AnsweredShares(NamedTuple):
+class AnswerShares(NamedTuple):
     """The snapshots that are compared; arrays are (items, snapshots), NaN where an item was not asked.
 
     `parsed`: mean score of the draws that could be parsed. `ok`, `answered`: how many draws could be parsed, and were answered.
@@ -50,17 +50,17 @@ class AnsweredShares(NamedTuple):
     ok: Floats
     answered: Floats
 
-    def first(self, snapshots: int | None, without: Collection[int] = ()) -> AnsweredShares:
+    def first(self, snapshots: int | None, without: Collection[int] = ()) -> AnswerShares:
         """Of the first so many snapshots; what was asked at the places `without` is not known."""
         known = [at not in without for at in range(len(self.labels))]
         grids = (np.where(known, values, np.nan)[:, :snapshots] for values in (self.parsed, self.ok, self.answered))
-        return AnsweredShares(self.labels[:snapshots], *grids)
+        return AnswerShares(self.labels[:snapshots], *grids)
 
 
-def answer_changes(found: AnsweredShares, first: int) -> list[Change]:
+def find_answer_changes(found: AnswerShares, first: int) -> list[Change]:
     """Whether responses changed at snapshot `first`, or how many of them could be parsed; each over the items known on both sides."""
     changes = []
-    before, after = _means(found.parsed[:, :first]), _means(found.parsed[:, first:])
+    before, after = _compute_means(found.parsed[:, :first]), _compute_means(found.parsed[:, first:])
     both = np.isfinite(before) & np.isfinite(after)
     if both.any():
         was, now = float(before[both].mean()), float(after[both].mean())
@@ -70,7 +70,7 @@ def answer_changes(found: AnsweredShares, first: int) -> list[Change]:
     return changes + parse_changes(found, first)
 
 
-def parse_changes(found: AnsweredShares, first: int) -> list[Change]:
+def parse_changes(found: AnswerShares, first: int) -> list[Change]:
     rates = [parse_rate(found.ok[:, part], found.answered[:, part]) for part in (slice(first), slice(first, None))]
     was, now = rates
     if was is None or now is None or abs(now - was) < PARSE_RATE_CHANGE:
@@ -78,7 +78,7 @@ def parse_changes(found: AnsweredShares, first: int) -> list[Change]:
     return [Change("parse_rate", found.labels[first], f"parsed {100 * was:.1f} %", f"parsed {100 * now:.1f} %")]
 
 
-def _means(values: Floats) -> Floats:
+def _compute_means(values: Floats) -> Floats:
     """(rows,) means of what is known, NaN where nothing is."""
     known = np.isfinite(values)
     counts = known.sum(axis=1)
@@ -87,7 +87,7 @@ def _means(values: Floats) -> Floats:
     )
 
 
-def provider_changes(snapshots: Sequence[Snapshot], first: int | None) -> list[Change]:
+def find_provider_changes(snapshots: Sequence[Snapshot], first: int | None) -> list[Change]:
     """The change of served model and of fingerprint nearest to snapshot `first`; where that is None, the first there is."""
     named: dict[str, Callable[[Snapshot], frozenset[str]]] = {
         "served_model": lambda snapshot: snapshot.served,
@@ -103,17 +103,17 @@ def provider_changes(snapshots: Sequence[Snapshot], first: int | None) -> list[C
             # Several may serve side by side: a snapshot that saw fewer of them is no change.
             if now - seen or not now & was:
                 found.append((at, Change(what, snapshots[at].label, ", ".join(sorted(was)), ", ".join(sorted(now)))))
-        changes += _nearest(found, first)
+        changes += _choose_nearest(found, first)
     return changes
 
 
-def _nearest(found: Sequence[tuple[int, Change]], first: int | None) -> list[Change]:
+def _choose_nearest(found: Sequence[tuple[int, Change]], first: int | None) -> list[Change]:
     if not found:
         return []
     return [min(found, key=lambda one: 0 if first is None else abs(one[0] - first))[1]]
 
 
-def item_changes(snapshots: Sequence[Snapshot], labels: pd.DataFrame, subject: Subject, first: int | None) -> list[Change]:
+def find_item_changes(snapshots: Sequence[Snapshot], labels: pd.DataFrame, subject: Subject, first: int | None) -> list[Change]:
     """What was asked otherwise from one snapshot to the next: a change each of prompts, truth, metric and panel (which items were asked).
 
     The one nearest to snapshot `first`; where that is None, the first there is. `labels`: as for `differences`.
@@ -121,12 +121,12 @@ def item_changes(snapshots: Sequence[Snapshot], labels: pd.DataFrame, subject: S
     by_what: dict[str, list[tuple[int, Change]]] = {}
     for at, (before, after) in enumerate(pairwise(snapshots), start=1):
         if not np.array_equal(before.items, after.items):
-            for change in differences(before, after, labels, subject):
+            for change in find_differences(before, after, labels, subject):
                 by_what.setdefault(change.what, []).append((at, change))
-    return [change for found in by_what.values() for change in _nearest(found, first)]
+    return [change for found in by_what.values() for change in _choose_nearest(found, first)]
 
 
-def differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, subject: Subject) -> list[Change]:
+def find_differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, subject: Subject) -> list[Change]:
     """How what `after` asked differs from what `before` did.
 
     `labels`: by item code, the columns `Keys.tested`. A pair that both asked has other prompts when no prompt is asked in both, another truth
@@ -149,11 +149,17 @@ def differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, subject
         scored = [f"scored by {', '.join(sorted(set(part['metric'])))}" for part in (was, now)]
         found.append(("metric", scored[0], scored[1]))
     if len(cells) < max(len(part.drop_duplicates(pair)) for part in (was, now)):
-        found.append(("panel", asked_words(was, subject), f"{asked_words(now, subject)}{_added(was, now, subject.keys)}"))
+        found.append(
+            (
+                "panel",
+                describe_scope(was, subject),
+                f"{describe_scope(now, subject)}{_describe_space_changes(was, now, subject.keys)}",
+            )
+        )
     return [Change(what, after.label, *words) for what, *words in found]
 
 
-def parted(label: str, whats: Sequence[str], subject: Subject) -> str:
+def describe_break(label: str, whats: Sequence[str], subject: Subject) -> str:
     """Why earlier snapshots are not compared with one and those after it. `whats`: of the changes that `differences` found with it."""
     second = subject.keys.space[1]
     said = {
@@ -162,33 +168,33 @@ def parted(label: str, whats: Sequence[str], subject: Subject) -> str:
         "panel": f"asked other {subject.keys.noun}s or {second}s",
         "metric": "was scored by another metric",
     }
-    return parted_words(label, " and ".join(said[what] for what in whats))
+    return format_break(label, " and ".join(said[what] for what in whats))
 
 
-def parted_words(label: str, did: str) -> str:
+def format_break(label: str, did: str) -> str:
     return f"{label} {did}, so earlier snapshots are not compared with it"
 
 
-def asked_words(asked: pd.DataFrame, subject: Subject) -> str:
+def describe_scope(asked: pd.DataFrame, subject: Subject) -> str:
     """How much was asked: `10 tasks in 2 blueprints of S1, 20 prompts`."""
     first, second = subject.keys.space
     values = sorted(set(asked[first]), key=subject.in_order)
     items = len(asked[list(subject.keys.shared_item)].drop_duplicates())
     seconds = len(asked[[first, second]].drop_duplicates())
     where = ", ".join(values) if len(values) <= _MOST_NAMED else f"{len(values)} {first}s"
-    return f"{counted(items, subject.keys.noun)} in {counted(seconds, second)} of {where}, {counted(len(asked), 'prompt')}"
+    return f"{format_count(items, subject.keys.noun)} in {format_count(seconds, second)} of {where}, {format_count(len(asked), 'prompt')}"
 
 
-def _added(was: pd.DataFrame, now: pd.DataFrame, keys: Keys) -> str:
+def _describe_space_changes(was: pd.DataFrame, now: pd.DataFrame, keys: Keys) -> str:
     """What came or went of the space's first level; where nothing did, of the second, and which items."""
-    parts = _came_or_went(was, now, keys.space[:1])
-    parts = parts or _came_or_went(was, now, keys.space) + _came_or_went(was, now, keys.shared_item)
+    parts = _list_space_changes(was, now, keys.space[:1])
+    parts = parts or _list_space_changes(was, now, keys.space) + _list_space_changes(was, now, keys.shared_item)
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def _came_or_went(was: pd.DataFrame, now: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+def _list_space_changes(was: pd.DataFrame, now: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     before, after = (
         set(map("/".join, part[list(columns)].drop_duplicates().itertuples(index=False, name=None))) for part in (was, now)
     )
     found = {"added": sorted(after - before), "dropped": sorted(before - after)}
-    return [f"{word} {and_more(names, _MOST_NAMED)}" for word, names in found.items() if names]
+    return [f"{word} {list_first_names(names, _MOST_NAMED)}" for word, names in found.items() if names]

@@ -15,30 +15,30 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_label import snapshot_time
-from dtef_pipeline.asking.snapshot_order import among, in_order
-from dtef_pipeline.drift.changes import parted_words
-from dtef_pipeline.drift.night import Night, Scores, night_of
+from dtef_pipeline.asking.snapshot_order import among, sort_labels
+from dtef_pipeline.drift.changes import format_break
+from dtef_pipeline.drift.night import Night, Scores, compute_night
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, of_one_snapshot
+from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, of_one_snapshot
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import PARTITION_DRIFT
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 Codes = npt.NDArray[np.integer[Any]]
 
 _MEASURED = ("snapshot", "temperature", "draw", "score", "status", "answered_at")
 
 
-def columns_needed(keys: Keys) -> tuple[str, ...]:
+def list_needed_columns(keys: Keys) -> tuple[str, ...]:
     """The columns of `scores` that `drift_checks` reads."""
     left_out = () if keys.left_out is None else (keys.left_out,)
-    return (*keys.space, *keys.series, *_compared(keys), *_MEASURED, *left_out)
+    return (*keys.space, *keys.series, *_list_compared_columns(keys), *_MEASURED, *left_out)
 
 
-def _compared(keys: Keys) -> tuple[str, ...]:
+def _list_compared_columns(keys: Keys) -> tuple[str, ...]:
     """The columns that two snapshots within a partition must have in common."""
     return ("metric", "prompt_id", keys.item, "truth_id")
 
@@ -50,12 +50,12 @@ class _Test(NamedTuple):
     prompts: tuple[str, ...]
     truths: tuple[tuple[str, str], ...]
 
-    def unlike(self, later: _Test, truths: str) -> str:
+    def describe_test_change(self, later: _Test, truths: str) -> str:
         """What a later snapshot did that makes it another test. `truths`: what items are scored against, as people call it."""
         if self.prompts != later.prompts:
             here, there = set(self.prompts), set(later.prompts)
             if there < here:
-                return f"asked only {len(there)} of these {counted(len(here), 'prompt')}"
+                return f"asked only {len(there)} of these {format_count(len(here), 'prompt')}"
             return "asked more prompts" if here < there else "asked other prompts"
         return f"was scored {f'against other {truths}' if self.truths != later.truths else 'by another metric'}"
 
@@ -88,42 +88,42 @@ def drift_checks(
 ) -> pa.Table:
     """Verdicts with the levels of the space and the columns PARTITION_DRIFT, one row per model variant, way of asking and prompt set.
 
-    `scores`: the columns `columns_needed`. `levels`: of the space, by which series are told apart: 2, one series per partition; 1, one over
+    `scores`: the columns `list_needed_columns`. `levels`: of the space, by which series are told apart: 2, one series per partition; 1, one over
     all partitions of a first level at once, where the column of the second is null. `clusters`: as of `subject.linked`; None: every item is
     one of its own. Snapshots are compared when they asked the same prompts and were scored against the same truths by the same metric (one
     prompt set); rows that the keys leave out are not looked at. `watched`: how many tables like this one are watched together; all their
     series share `options.alpha` evenly. `order`: of all snapshots there are (`snapshot_order`); None: as the scores alone have it.
     """
     options = options or WatchOptions()
-    order = in_order(_first_responses(scores)) if order is None else order
-    frame = _frame(_watched(scores, subject), subject.keys, options)
-    asked = _Asked(frame, _compared(subject.keys))
+    order = sort_labels(_find_first_responses(scores)) if order is None else order
+    frame = _build_frame(_select_watched(scores, subject), subject.keys, options)
+    asked = _Asked(frame, _list_compared_columns(subject.keys))
     found: list[_Series] = []
-    for keys, places in _groups(frame, (*subject.keys.space[:levels], *subject.keys.series)):
+    for keys, places in _iterate_groups(frame, (*subject.keys.space[:levels], *subject.keys.series)):
         if asked.has_one_snapshot(places):
             found.append(asked.of_one_snapshot(keys, places))
         else:
-            found += _prompt_sets(keys, frame.iloc[places], asked, places, subject, order)
+            found += _split_prompt_sets(keys, frame.iloc[places], asked, places, subject, order)
     threshold = options.threshold(watched * sum(one.compared for one in found))
-    rows = _rows(found, _Judge(subject, options, threshold, clusters or {}), watched, order)
+    rows = _build_rows(found, _Judge(subject, options, threshold, clusters or {}), watched, order)
     return pa.Table.from_pylist(rows, pa.schema([*((level, pa.string()) for level in subject.keys.space), *PARTITION_DRIFT]))
 
 
-def _first_responses(scores: pa.Table) -> dict[str, datetime | None]:
+def _find_first_responses(scores: pa.Table) -> dict[str, datetime | None]:
     """By label of a snapshot, when the first response came."""
     firsts = scores.group_by("snapshot").aggregate([("answered_at", "min")])
     return dict(zip(firsts["snapshot"].to_pylist(), firsts["answered_at_min"].to_pylist(), strict=True))
 
 
-def _watched(scores: pa.Table, subject: Subject) -> pa.Table:
+def _select_watched(scores: pa.Table, subject: Subject) -> pa.Table:
     """The rows that a verdict may be about, in their order."""
-    with _database().cursor() as connection:
-        connection.register("scores", scores.select(list(columns_needed(subject.keys))))
+    with _open_database().cursor() as connection:
+        connection.register("scores", scores.select(list(list_needed_columns(subject.keys))))
         return connection.sql(f"SELECT * FROM scores WHERE {subject.watched}").to_arrow_table()
 
 
 @cache
-def _database() -> duckdb.DuckDBPyConnection:
+def _open_database() -> duckdb.DuckDBPyConnection:
     """One for all partitions: to open it takes longer than the query."""
     return duckdb.connect()
 
@@ -132,16 +132,16 @@ def _known(time: Any) -> datetime | None:
     return None if pd.isna(time) else time
 
 
-def _frame(scores: pa.Table, keys: Keys, options: WatchOptions) -> pd.DataFrame:
+def _build_frame(scores: pa.Table, keys: Keys, options: WatchOptions) -> pd.DataFrame:
     """The rows that count; columns that are compared row by row are categories in the order of their labels, which sorts and groups fast."""
-    compared = ("snapshot", *_compared(keys))
+    compared = ("snapshot", *_list_compared_columns(keys))
     frame = scores.to_pandas(categories=list(compared))
     for name in compared:
         frame[name] = frame[name].cat.set_categories(sorted(frame[name].cat.categories))
-    return _since(frame, options) if options.since else frame
+    return _filter_since(frame, options) if options.since else frame
 
 
-def _since(frame: pd.DataFrame, options: WatchOptions) -> pd.DataFrame:
+def _filter_since(frame: pd.DataFrame, options: WatchOptions) -> pd.DataFrame:
     """The rows of snapshots that count."""
     named = ["snapshot", "model", "model_variant"]
     firsts = frame.groupby(named, observed=True)["answered_at"].min()
@@ -152,7 +152,7 @@ def _since(frame: pd.DataFrame, options: WatchOptions) -> pd.DataFrame:
     return frame if len(kept) == len(asked) else pd.DataFrame(frame.merge(kept))
 
 
-def _groups(frame: pd.DataFrame, series: Sequence[str]) -> Iterator[tuple[dict[str, Any], Codes]]:
+def _iterate_groups(frame: pd.DataFrame, series: Sequence[str]) -> Iterator[tuple[dict[str, Any], Codes]]:
     """The keys of each series, in their order, and the places of its rows."""
     number = frame.groupby(list(series), sort=True, dropna=False).ngroup().to_numpy()
     order = np.argsort(number, kind="stable")
@@ -217,7 +217,7 @@ class _Asked:
         return _Test(tuple(sorted(set(metrics))), tuple(sorted(set(prompts))), tuple(sorted(pairs)))
 
 
-def _prompt_sets(
+def _split_prompt_sets(
     keys: dict[str, Any], group: pd.DataFrame, asked: _Asked, places: Codes, subject: Subject, order: Sequence[str]
 ) -> list[_Series]:
     """One series per prompt set: snapshots that asked other prompts are another test, not drift."""
@@ -231,23 +231,25 @@ def _prompt_sets(
     found = []
     for prompt_set, own in labels.items():
         later = order[order.index(own[-1]) + 1 :]
-        ended = parted_words(later[0], tests[own[0]][0].unlike(tests[later[0]][0], subject.truths)) if later else None
+        ended = (
+            format_break(later[0], tests[own[0]][0].describe_test_change(tests[later[0]][0], subject.truths)) if later else None
+        )
         chosen = np.ones(len(group), dtype=bool) if len(labels) == 1 else group["snapshot"].isin(own).to_numpy()
-        values, rule = _ruled(group[chosen], times, asked.temperature(places[chosen]), subject.keys.item)
+        values, rule = _apply_rule(group[chosen], times, asked.temperature(places[chosen]), subject.keys.item)
         found.append(_Series(keys, prompt_set, values, own, rule, ended))
     return found
 
 
-def _ruled(
+def _apply_rule(
     rows: pd.DataFrame, times: dict[str, datetime | None], temperature: float | None, item: str
 ) -> tuple[Scores, DriftVerdict]:
     """Scores of one prompt set, snapshots in the order of their labels, and the rule's verdict on them."""
     parsed = rows.assign(score=rows["score"].where(rows["status"] == "ok"))
-    values, read = (_grid(one, item) for one in (rows, parsed))
-    return Scores(values, read), drift_verdict(values, times, temperature=temperature)
+    values, read = (_build_grid(one, item) for one in (rows, parsed))
+    return Scores(values, read), apply_drift_rule(values, times, temperature=temperature)
 
 
-def _grid(rows: pd.DataFrame, item: str) -> pd.DataFrame:
+def _build_grid(rows: pd.DataFrame, item: str) -> pd.DataFrame:
     means = rows.groupby(["prompt_id", item, "snapshot"], observed=True)["score"].mean()
     values = means.unstack("snapshot").sort_index(axis=1)  # noqa: PD010 - pivot_table loses snapshots without a score
     values.columns = pd.Index([str(label) for label in values.columns])
@@ -261,7 +263,7 @@ class _Judge(NamedTuple):
     clusters: Mapping[str, str]
 
 
-def _rows(found: Sequence[_Series], by: _Judge, watched: int, order: Sequence[str]) -> list[dict[str, Any]]:
+def _build_rows(found: Sequence[_Series], by: _Judge, watched: int, order: Sequence[str]) -> list[dict[str, Any]]:
     """One per series; those that asked the same prompts in the same way stand beside each other."""
     alike: dict[tuple[Any, ...], list[_Series]] = {}
     for one in found:
@@ -270,20 +272,22 @@ def _rows(found: Sequence[_Series], by: _Judge, watched: int, order: Sequence[st
     several = sum(len({one.keys["model"] for one in series if one.compared}) > 1 for series in alike.values())
     rows: dict[int, dict[str, Any]] = {}
     for series in alike.values():
-        verdicts = {id(one): _verdict(one, series, by) for one in series if one.compared}
+        verdicts = {id(one): _compute_verdict(one, series, by) for one in series if one.compared}
         models = {one.keys["model"]: verdicts[id(one)].pairs for one in series if one.compared}
-        night = night_of(models, order, baseline=by.options.baseline, threshold=by.options.night_threshold(watched * several))
-        rows |= {id(one): _row(one, by, verdicts.get(id(one)), night) for one in series}
+        night = compute_night(
+            models, order, baseline=by.options.baseline, threshold=by.options.compute_night_threshold(watched * several)
+        )
+        rows |= {id(one): _build_row(one, by, verdicts.get(id(one)), night) for one in series}
     return [rows[id(one)] for one in found]
 
 
-def _verdict(one: _Series, alike: Sequence[_Series], by: _Judge) -> Verdict:
+def _compute_verdict(one: _Series, alike: Sequence[_Series], by: _Judge) -> Verdict:
     items = one.values.policy.index.get_level_values(by.subject.keys.item).tolist()
     clusters = [by.clusters.get(f"{one.keys[by.subject.keys.space[0]]}/{item}", item) for item in items]
     models = ((other.keys["model"], other.values) for other in alike if other.compared)
     others = {name: values for name, values in models if by.options.is_control(one.keys["model"], name)}
     parsed = one.values.parsed
-    return verdict_on(
+    return compute_verdict(
         one.values.policy[one.order],
         clusters,
         items=items,
@@ -294,8 +298,8 @@ def _verdict(one: _Series, alike: Sequence[_Series], by: _Judge) -> Verdict:
     )
 
 
-def _row(one: _Series, by: _Judge, found: Verdict | None, night: Night) -> dict[str, Any]:
-    notes = (*found.notes, *by.options.lacking(one.keys["model"], found.controls)) if found else ()
+def _build_row(one: _Series, by: _Judge, found: Verdict | None, night: Night) -> dict[str, Any]:
+    notes = (*found.notes, *by.options.describe_missing_controls(one.keys["model"], found.controls)) if found else ()
     reason = "; ".join(part for part in (one.rule.reason, *notes, one.ended) if part)
     evidence = {**found.row(), **night.row()} if found else {}
     return {

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.drift.outages import NOT_OFF, Off, off_nights
+from dtef_pipeline.drift.outages import NOT_OFF, Off, find_off_nights
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -51,7 +51,7 @@ class Dependence(NamedTuple):
     share: float
 
 
-def ways(share: float) -> tuple[Dependence, ...]:
+def build_dependences(share: float) -> tuple[Dependence, ...]:
     """How the means may hang together where at most this share of their variance does."""
     whole, half = ((0.5, 0.8, 0.95), (0.8, 0.95)) if share > 0 else ((), ())
     return (
@@ -101,13 +101,13 @@ def evidence(
     if len(means) <= baseline:
         return Evidence(path)
     sampling = np.zeros(len(means)) if sampling is None else sampling
-    floors = _floors(spread)
-    offs = {n: off_nights(means[:n], float(floors[n - 1])) for n in range(baseline + 1, len(means) + 1)}
+    floors = _compute_floors(spread)
+    offs = {n: find_off_nights(means[:n], float(floors[n - 1])) for n in range(baseline + 1, len(means) + 1)}
     looks: dict[frozenset[int], list[int]] = {}
     for n, known in offs.items():
         looks.setdefault(known.all, []).append(n)
     for off, seen in looks.items():
-        kept = _places_without(len(means), off)
+        kept = _list_places_without(len(means), off)
         rows = np.searchsorted(kept, seen)
         # A baseline keeps two snapshots, so that the rest has something to differ from.
         counts = rows > max(int((kept < baseline).sum()), 2)
@@ -116,29 +116,31 @@ def evidence(
     is_found = threshold is not None and path.max() >= threshold
     until = int(path.argmax()) + 1 if is_found else len(means)
     off = offs[until].all if is_found else frozenset[int]()
-    kept = _places_without(until, off)
-    first = int(kept[_likeliest(means[kept], sampling[kept])]) if is_found else baseline
-    shift = shift_between(means[:until], spread[:until], sampling[:until], first, off)
+    kept = _list_places_without(until, off)
+    first = int(kept[_find_likeliest(means[kept], sampling[kept])]) if is_found else baseline
+    shift = estimate_shift(means[:until], spread[:until], sampling[:until], first, off)
     return Evidence(path, first, *shift, until, offs[len(means)])
 
 
-def shift_between(
+def estimate_shift(
     means: Floats, spread: Floats, sampling: Floats, first: int, off: frozenset[int]
 ) -> tuple[float, float | None, float | None]:
     """The shift at place `first` and its interval, as in `Evidence`; `off`: places that are left out; else as for `evidence`."""
-    kept = _places_without(len(means), off - {first})
-    floor, at = float(_floors(spread)[-1]), int(np.searchsorted(kept, first))
+    kept = _list_places_without(len(means), off - {first})
+    floor, at = float(_compute_floors(spread)[-1]), int(np.searchsorted(kept, first))
     after, before = means[kept[at:]], means[kept[:at]]
     shift = float(after.mean() - before.mean())
-    low, high = _interval(means[kept], at, floor, ways(float(_shares(means[kept], sampling[kept])[-1])))
+    low, high = _compute_interval(
+        means[kept], at, floor, build_dependences(float(_estimate_shares(means[kept], sampling[kept])[-1]))
+    )
     return shift, None if low is None else min(low, shift), None if high is None else max(high, shift)
 
 
 def _log_e(means: Floats, floors: Floats, sampling: Floats, n: Places) -> Floats:
     """As `log_e`, in the ways that the sampling leaves."""
-    shares, found = _shares(means, sampling)[n - 1], np.empty(len(n))
+    shares, found = _estimate_shares(means, sampling)[n - 1], np.empty(len(n))
     for share in np.unique(shares):
-        found[shares == share] = log_e(means, floors, n[shares == share], ways(float(share)))
+        found[shares == share] = log_e(means, floors, n[shares == share], build_dependences(float(share)))
     return found
 
 
@@ -148,15 +150,15 @@ def log_e(means: Floats, floors: Floats, n: Places, noise: Sequence[Dependence])
     e(n) = [mean over ways of (sum over c of w(c) s(way, c) + w(later) m(way))] / max over ways of m(way), where m is the marginal likelihood
     without a step, s that with a step at c, and w the weights of `log_weight`. `floors`: (snapshots,) the smallest spread believed after each.
     """
-    still, terms = _densities(means, floors, n, noise)
+    still, terms = _compute_densities(means, floors, n, noise)
     later = _log_mean(still) + np.log(HALF_BY / (n - 1 + HALF_BY))
     return np.asarray(np.logaddexp(np.logaddexp.reduce(terms, axis=1), later) - still.max(axis=0))
 
 
-def _likeliest(means: Floats, sampling: Floats) -> int:
+def _find_likeliest(means: Floats, sampling: Floats) -> int:
     """The place of the step that explains the means best; where the smallest spread that is believed exceeds theirs, all places near it do."""
-    share, floors = float(_shares(means, sampling)[-1]), np.full(len(means), _NO_FLOOR)
-    return int(_densities(means, floors, np.array([len(means)]), ways(share))[1][0].argmax())
+    share, floors = float(_estimate_shares(means, sampling)[-1]), np.full(len(means), _NO_FLOOR)
+    return int(_compute_densities(means, floors, np.array([len(means)]), build_dependences(share))[1][0].argmax())
 
 
 def log_weight(change: Places | int) -> Floats:
@@ -193,7 +195,7 @@ class _Design(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _whole_design(snapshots: int, way: Dependence) -> _Design:
+def _build_whole_design(snapshots: int, way: Dependence) -> _Design:
     place = np.arange(snapshots)
     factor = np.linalg.cholesky(way.share * way.lag ** np.abs(place[:, None] - place) + (1 - way.share) * np.eye(snapshots))
     whiten = np.linalg.inv(factor)
@@ -204,8 +206,8 @@ def _whole_design(snapshots: int, way: Dependence) -> _Design:
     return _Design(whiten, steps, ones, crossed, effective, -np.cumsum(np.log(np.diag(factor))) - 0.5 * np.log(ones))
 
 
-def _design(snapshots: int, way: Dependence) -> _Design:
-    whole = _whole_design(-(-snapshots // _DESIGN_ROWS) * _DESIGN_ROWS, way)
+def _build_design(snapshots: int, way: Dependence) -> _Design:
+    whole = _build_whole_design(-(-snapshots // _DESIGN_ROWS) * _DESIGN_ROWS, way)
     return _Design(*(part[:snapshots, :snapshots] if part.ndim > 1 else part[:snapshots] for part in whole))
 
 
@@ -219,8 +221,8 @@ class _Regression(NamedTuple):
     constant: Floats
 
 
-def _regression(means: Floats, way: Dependence, n: Places) -> _Regression:
-    design, at = _design(len(means), way), n - 1
+def _compute_regression(means: Floats, way: Dependence, n: Places) -> _Regression:
+    design, at = _build_design(len(means), way), n - 1
     white = design.whiten @ (means - means[0])
     sums = np.cumsum(white * design.steps[:, 0])
     total = (np.cumsum(white**2) - sums**2 / design.ones)[at]
@@ -228,13 +230,13 @@ def _regression(means: Floats, way: Dependence, n: Places) -> _Regression:
     return _Regression(total, gained, design.effective[at], design.constant[at])
 
 
-def _densities(means: Floats, floors: Floats, n: Places, noise: Sequence[Dependence]) -> tuple[Floats, Floats]:
+def _compute_densities(means: Floats, floors: Floats, n: Places, noise: Sequence[Dependence]) -> tuple[Floats, Floats]:
     """(ways, rows) log marginal likelihood without a step; (rows, changes) with one, averaged over ways and times its prior weight."""
     change, least = np.arange(len(means)), n * floors[n - 1] ** 2
     known = (change >= 1) & (change < n[:, None])
     still, stepped = [], []
     for way in noise:
-        fit = _regression(means, way, n)
+        fit = _compute_regression(means, way, n)
         effective = np.where(known, fit.effective, 1.0)
         total = np.maximum(fit.total, least)
         within = np.maximum(fit.total[:, None] - np.where(known, fit.gained**2 / effective, 0.0), least[:, None])
@@ -244,10 +246,12 @@ def _densities(means: Floats, floors: Floats, n: Places, noise: Sequence[Depende
     return np.array(still), _log_mean(np.array(stepped)) + log_weight(np.maximum(change, 1))
 
 
-def _interval(means: Floats, change: int, floor: float, noise: Sequence[Dependence]) -> tuple[float | None, float | None]:
+def _compute_interval(
+    means: Floats, change: int, floor: float, noise: Sequence[Dependence]
+) -> tuple[float | None, float | None]:
     """The shifts at a place whose e-value, with the weight of that place, is below 1 / ALPHA."""
     n = len(means)
-    fits = [_regression(means, way, np.array([n])) for way in noise]
+    fits = [_compute_regression(means, way, np.array([n])) for way in noise]
     totals, gained, effective, constant = (
         np.array([float(part) for part in parts])
         for parts in zip(
@@ -264,10 +268,10 @@ def _interval(means: Floats, change: int, floor: float, noise: Sequence[Dependen
         return float(_log_mean(stepped) + log_weight(change) - still.max()) + math.log(ALPHA)
 
     centre = min(estimates.tolist(), key=excess)
-    return _root(excess, centre, -1.0), _root(excess, centre, 1.0)
+    return _find_root(excess, centre, -1.0), _find_root(excess, centre, 1.0)
 
 
-def _root(excess: Callable[[float], float], centre: float, way: float) -> float | None:
+def _find_root(excess: Callable[[float], float], centre: float, way: float) -> float | None:
     """Where `excess` rises above 0 on one side of the centre; None: nowhere."""
     from scipy.optimize import brentq
 
@@ -280,27 +284,27 @@ def _log_mean(logs: Floats) -> Floats:
     return np.asarray(np.logaddexp.reduce(logs, axis=0) - math.log(len(logs)), dtype=float)
 
 
-def _places_without(snapshots: int, off: frozenset[int]) -> Places:
+def _list_places_without(snapshots: int, off: frozenset[int]) -> Places:
     """The places that are not off."""
     return np.array([place for place in range(snapshots) if place not in off], dtype=np.int64)
 
 
-def _usual(spread: Floats) -> Floats:
+def _compute_usual_spread(spread: Floats) -> Floats:
     """(snapshots,) the median standard error of the snapshots so far."""
     return np.asarray(pd.Series(spread).expanding().median().to_numpy(dtype=np.float64))
 
 
-def _floors(spread: Floats) -> Floats:
+def _compute_floors(spread: Floats) -> Floats:
     """(snapshots,) the smallest spread between snapshots that is believed after each of them."""
-    return np.asarray(np.maximum(RESOLUTION, _usual(spread)))
+    return np.asarray(np.maximum(RESOLUTION, _compute_usual_spread(spread)))
 
 
-def _shares(means: Floats, sampling: Floats) -> Floats:
+def _estimate_shares(means: Floats, sampling: Floats) -> Floats:
     """(snapshots,) share of the variance between the snapshots so far that the sampling of items does not explain: in quarters.
 
     The variance is that within the two sides of the change that explains the means best, so that a shift is not taken for a wandering level.
     """
-    sampling, centred = _usual(sampling), means - means[0]
+    sampling, centred = _compute_usual_spread(sampling), means - means[0]
     sums, squares = np.cumsum(centred), np.cumsum(centred**2)
     shares = np.ones(len(means))
     for n in range(4, len(means) + 1):

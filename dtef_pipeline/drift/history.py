@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.asking.snapshot_label import snapshot_time
-from dtef_pipeline.asking.snapshot_order import among, snapshot_order, time_of
+from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, snapshot_order
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.snapshots import Floats, Snapshot
@@ -48,19 +48,19 @@ class Histories:
         """`only`: these values of the space's first level; none given: all."""
         self.subject = subject
         self._connection, self._keys, self._only = connection, subject.keys, list(only)
-        self._by, self._item = ", ".join(subject.keys.series), ", ".join(subject.keys.tested)
+        self._by, self._item = ", ".join(subject.keys.series), ", ".join(subject.keys.tested_columns)
         self._chosen = f"(len($only) = 0 OR list_contains($only, {subject.keys.space[0]}))"
         self._wanted = f"{subject.watched} AND {self._chosen}"
         self._table = f"drift_{uuid.uuid4().hex}"
         self.order = snapshot_order(connection)
-        self.all = self._series(options)
+        self.all = self._read_series(options)
         self._places = {one: place for place, one in enumerate(self.all) if len(one.times) > 1}
 
     def __enter__(self) -> Histories:
         try:
             self._copy()
-            self._labels = self._items()
-            self._served = self._providers()
+            self._labels = self._read_items()
+            self._served = self._read_providers()
         except BaseException:
             self.__exit__()
             raise
@@ -74,20 +74,20 @@ class Histories:
         """By item code, the columns `Keys.tested`, `name` (of the item in all partitions) and `cluster` (what it is independent by)."""
         return self._labels
 
-    def _series(self, options: WatchOptions) -> list[History]:
+    def _read_series(self, options: WatchOptions) -> list[History]:
         seen = self._connection.execute(
             f"""SELECT {self._by}, snapshot, min(temperature) AS least, max(temperature) AS most, count(temperature) = count(*) AS is_set,
                 epoch_us(min(answered_at)) AS first FROM scores WHERE {self._wanted} GROUP BY ALL ORDER BY ALL""",
             {"only": self._only},
         ).df()
         models = list(zip(seen["model"], seen["model_variant"], strict=True))
-        firsts = [time_of(None if pd.isna(us) else us) for us in seen["first"]]
+        firsts = [convert_microseconds(None if pd.isna(us) else us) for us in seen["first"]]
         times = [snapshot_time(str(label), first) for label, first in zip(seen["snapshot"], firsts, strict=True)]
         taken = [options.takes(time, *model) for time, model in zip(times, models, strict=True)]
         counts = pd.Series(taken, index=seen.index, dtype=bool)
         seen = seen.assign(time=pd.Series(times, index=seen.index, dtype=object))
         return [
-            _history(self._keys.series, values, own[counts[own.index]], self.order)
+            _build_history(self._keys.series, values, own[counts[own.index]], self.order)
             for values, own in seen.groupby(list(self._keys.series), sort=True)
         ]
 
@@ -113,19 +113,19 @@ class Histories:
             {"only": self._only},
         )
 
-    def _items(self) -> pd.DataFrame:
+    def _read_items(self) -> pd.DataFrame:
         found = self._connection.execute(
             f"""SELECT DISTINCT hash({self._item}) AS item, {self._item} FROM scores SEMI JOIN {self._table}_keys USING (snapshot, {self._by})
                 WHERE {self._wanted}""",
             {"only": self._only},
         ).df()
         first, item = self._keys.shared_item
-        name, linked = found[first] + "/" + found[item], self.subject.linked(self._connection)
+        name, linked = found[first] + "/" + found[item], self.subject.query_clusters(self._connection)
         clusters = pd.Series([linked.get(str(one), str(one)) for one in name], index=found.index, dtype=object)
         found = found.assign(truth_id=found["truth_id"].fillna(""), name=name, cluster=clusters)
         return found.set_index("item").sort_index()
 
-    def _providers(self) -> dict[tuple[int, int], tuple[frozenset[str], frozenset[str]]]:
+    def _read_providers(self) -> dict[tuple[int, int], tuple[frozenset[str], frozenset[str]]]:
         """By series and place of the snapshot: the served models and the fingerprints."""
         if not has_table(self._connection, "predictions"):
             return {}
@@ -150,7 +150,7 @@ class Histories:
             [series],
         ).fetchnumpy()
         places = np.asarray(found["place"])
-        columns = {name: _floats(found[name]) for name in ("score", "parsed", "ok", "answered")}
+        columns = {name: _convert_floats(found[name]) for name in ("score", "parsed", "ok", "answered")}
         snapshots = []
         for place, label in enumerate(one.times):
             own = slice(*np.searchsorted(places, [place, place + 1]))
@@ -162,11 +162,11 @@ class Histories:
         return snapshots
 
 
-def _floats(column: Any) -> Floats:
+def _convert_floats(column: Any) -> Floats:
     return np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan)
 
 
-def _history(columns: Sequence[str], values: Sequence[Any], own: pd.DataFrame, order: Sequence[str]) -> History:
+def _build_history(columns: Sequence[str], values: Sequence[Any], own: pd.DataFrame, order: Sequence[str]) -> History:
     times: dict[str, datetime | None] = dict(zip(map(str, own["snapshot"]), own["time"], strict=True))
     known = {float(value) for name in ("least", "most") for value in own[name]} if own["is_set"].all() else set()
     return History(

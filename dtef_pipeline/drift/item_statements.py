@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def watched_statements(
-    scores: str, responses: str, first: str, asked: Sequence[str], told_of: Sequence[str]
+def build_statements(
+    scores: str, responses: str, first: str, asked: Sequence[str], response_columns: Sequence[str]
 ) -> tuple[str, str]:
     """The statements of a `Subject`, which make the temporary tables `scores` and `predictions`.
 
     `scores`: SQL of all scores, with the columns of the family's keys; `responses`: the table of responses, whose column `first` is the first
-    level of partitions; `asked`: as of `Keys.asked`; `told_of`: those of them that the responses have too.
+    level of partitions; `asked`: as of `Keys.asked`; `response_columns`: those of them that the responses have too.
     """
     shared = ("model", "model_variant", "snapshot")
-    known = ", ".join((first, *told_of, *shared))
-    served = ", ".join(f"{name}::VARCHAR AS {name}" for name in (first, *told_of, *shared))
+    known = ", ".join((first, *response_columns, *shared))
+    served = ", ".join(f"{name}::VARCHAR AS {name}" for name in (first, *response_columns, *shared))
     of_scores = ", ".join(dict.fromkeys((first, *asked, *shared)))
     return (
         f"CREATE OR REPLACE TEMP TABLE scores AS SELECT *, '' AS test FROM ({scores})",

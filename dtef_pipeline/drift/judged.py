@@ -9,15 +9,15 @@ from datetime import datetime
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.drift.changes import asked_words
+from dtef_pipeline.drift.changes import describe_scope
 from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.paired import Paired, paired
-from dtef_pipeline.drift.rule import TOO_CLOSE, DriftVerdict, drift_verdict
+from dtef_pipeline.drift.rule import TOO_CLOSE, DriftVerdict, apply_drift_rule
 from dtef_pipeline.drift.snapshots import Comparable, Items, Snapshot, grid
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_text import NEWS, VERDICTS
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.text.counted import list_first_names
 
 _MOST_NAMED = 3
 
@@ -37,7 +37,7 @@ class PairCodes:
         return np.asarray(self.codes.reindex(pd.Index(items)), dtype=np.uint64)
 
 
-class Judged:
+class JudgedPanel:
     """The snapshots of a series that can be compared on one panel, with the verdict on them.
 
     `asked`: what they are compared on, the columns `Keys.tested`, `name` and `cluster`. `values`: (items, snapshots) scores. `verdict`: None
@@ -59,9 +59,9 @@ class Judged:
         self.asked = labels.loc[comparable.items]
         self.values = comparable.grid(lambda snapshot: snapshot.score)
         items, clusters, baseline = self.asked["name"].tolist(), self.asked["cluster"].tolist(), comparable.baseline
-        self.rule: DriftVerdict = drift_verdict(self.values, times, temperature=temperature)
+        self.rule: DriftVerdict = apply_drift_rule(self.values, times, temperature=temperature)
         self.verdict: Verdict | None = (
-            verdict_on(
+            compute_verdict(
                 self.values,
                 clusters,
                 items=items,
@@ -98,7 +98,7 @@ class Judged:
 
     def words(self) -> str:
         """`2026-12-02, 2026-12-03 asked something else (1 task in 1 blueprint of S1, 1 prompt), compared with each other: none`."""
-        who, asked = and_more(self.labels, _MOST_NAMED), asked_words(self.asked, self._subject)
+        who, asked = list_first_names(self.labels, _MOST_NAMED), describe_scope(self.asked, self._subject)
         compared = self.rule.reason if self.is_close else f"compared with each other: {self.word or 'not compared'}"
         return f"{who} {self._subject.unlike} ({asked}), {compared}"
 
@@ -115,14 +115,14 @@ class Standing:
     `others`: those that count too. `aside`: panels that were asked in between and do not count. `close`: those that were asked again too soon.
     """
 
-    shown: Judged
-    others: list[Judged]
-    aside: list[Judged]
-    close: list[Judged]
+    shown: JudgedPanel
+    others: list[JudgedPanel]
+    aside: list[JudgedPanel]
+    close: list[JudgedPanel]
     is_late: bool
 
     @classmethod
-    def of(cls, kept: Sequence[Judged], aside: Sequence[Judged], close: Sequence[Judged]) -> Standing:
+    def of(cls, kept: Sequence[JudgedPanel], aside: Sequence[JudgedPanel], close: Sequence[JudgedPanel]) -> Standing:
         shown = min(reversed(kept), key=lambda one: VERDICTS.index(one.word) if one.word else len(VERDICTS))
         return cls(
             shown,
@@ -141,7 +141,7 @@ class Standing:
         """The snapshots that `words` names."""
         return {label for one in self._named() for label in one.labels}
 
-    def _named(self) -> list[Judged]:
+    def _named(self) -> list[JudgedPanel]:
         """Where there is no verdict, only what was asked again too soon; nothing of a panel in between that did not move."""
         moved = [*self.others, *(one for one in self.aside if one.word in NEWS)] if self.shown.word else []
         return [*moved, *self.close]

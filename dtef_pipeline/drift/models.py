@@ -17,27 +17,27 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.boards.cells import scores_of_this_version
+from dtef_pipeline.boards.cells import require_current_scores
 from dtef_pipeline.drift.changes import (
-    AnsweredShares,
+    AnswerShares,
     Change,
-    answer_changes,
-    differences,
-    item_changes,
+    describe_break,
+    find_answer_changes,
+    find_differences,
+    find_item_changes,
+    find_provider_changes,
     parse_changes,
-    parted,
-    provider_changes,
 )
 from dtef_pipeline.drift.history import Histories, History
-from dtef_pipeline.drift.judged import Judged, PairCodes, Standing
-from dtef_pipeline.drift.night import Night, night_of
+from dtef_pipeline.drift.judged import JudgedPanel, PairCodes, Standing
+from dtef_pipeline.drift.night import Night, compute_night
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import Paired
-from dtef_pipeline.drift.rule import drift_verdict
-from dtef_pipeline.drift.snapshots import Snapshot, panels, parse_rate
+from dtef_pipeline.drift.rule import apply_drift_rule
+from dtef_pipeline.drift.snapshots import Snapshot, build_panels, parse_rate
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.text.counted import list_first_names
 
 _MOST_NAMED = 3
 _NEARLY_ALL = 0.95
@@ -57,7 +57,7 @@ class ModelDrift:
     order: tuple[str, ...] = ()
     rows: tuple[Mapping[str, Any], ...] = ()
 
-    def net_of_judges(self, subject: Subject, shown: pa.Table, options: WatchOptions) -> ModelDrift:
+    def subtract_judge_shifts(self, subject: Subject, shown: pa.Table, options: WatchOptions) -> ModelDrift:
         """With the judges' part of each shift. `shown`: the rows of the table of stored answers that judges were shown again."""
         if subject.judged_again is None:
             return self
@@ -66,7 +66,7 @@ class ModelDrift:
         return replace(self, checks=pa.Table.from_pylist(rows, DRIFT), rows=rows)
 
 
-def model_drift(
+def compute_model_drift(
     connection: duckdb.DuckDBPyConnection, subject: Subject, options: WatchOptions | None = None, *, only: Sequence[str] = ()
 ) -> ModelDrift:
     """Verdicts on all models, and the timelines behind them, without rows that are computed or that the keys leave out.
@@ -81,22 +81,24 @@ def model_drift(
         connection.execute(statement)
     checks: list[dict[str, Any]] = []
     series: list[dict[str, Any]] = []
-    with scores_of_this_version(subject.keys), Histories(connection, subject, options, only) as histories:
-        late = _late_labels(histories, options.baseline)
+    with require_current_scores(subject.keys), Histories(connection, subject, options, only) as histories:
+        late = _find_late_labels(histories, options.baseline)
         pairs = PairCodes.of(histories.labels, subject)
         threshold = options.threshold(sum(one.is_watched and not late.isdisjoint(one.times) for one in histories.all))
-        ways = _by_way(histories.all, subject)
-        nights = options.night_threshold(sum(len({one.keys["model"] for one in way if one.is_watched}) > 1 for way in ways))
+        ways = _group_by_way(histories.all, subject)
+        nights = options.compute_night_threshold(
+            sum(len({one.keys["model"] for one in way if one.is_watched}) > 1 for way in ways)
+        )
         rows: dict[int, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
         for way in ways:
-            found = _compared(
+            found = _compare_series(
                 way, histories, pairs, options, {id(one): None if late.isdisjoint(one.times) else threshold for one in way}
             )
             watched = {one.name: one.pairs for one in found.values() if one.has_verdict}
-            night = night_of(watched, histories.order, baseline=options.baseline, threshold=nights)
+            night = compute_night(watched, histories.order, baseline=options.baseline, threshold=nights)
             rows |= {key: (one.check(night), one.timeline()) for key, one in found.items()}
         for one in histories.all:
-            check, timeline = rows.get(id(one)) or (_of_few_snapshots(one, subject, options), [])
+            check, timeline = rows.get(id(one)) or (_build_short_row(one, subject, options), [])
             checks.append(dict.fromkeys(DRIFT.names) | check)
             series += timeline
         order = tuple(histories.order)
@@ -105,7 +107,7 @@ def model_drift(
     return ModelDrift(texts, pa.Table.from_pylist(series, DRIFT_SERIES), order, tuple(checks))
 
 
-def _by_way(series: Sequence[History], subject: Subject) -> list[list[History]]:
+def _group_by_way(series: Sequence[History], subject: Subject) -> list[list[History]]:
     """The series that were asked in one way, for each way."""
     ways: dict[tuple[str, ...], list[History]] = {}
     for one in series:
@@ -113,20 +115,20 @@ def _by_way(series: Sequence[History], subject: Subject) -> list[list[History]]:
     return list(ways.values())
 
 
-def _compared(
+def _compare_series(
     way: Sequence[History],
     histories: Histories,
     pairs: PairCodes,
     options: WatchOptions,
     thresholds: Mapping[int, float | None],
-) -> dict[int, _Compared]:
+) -> dict[int, _Comparison]:
     """The series of one way of asking that have several snapshots, each beside the others. By the identity of the history, as `thresholds`."""
     snapshots = {id(one): histories.snapshots(one) for one in way if len(one.times) > 1}
     found = {}
     for one in way:
         if id(one) in snapshots:
             others = {other.keys["model"]: snapshots[id(other)] for other in way if _is_control(one, other, options)}
-            found[id(one)] = _Compared(
+            found[id(one)] = _Comparison(
                 one,
                 snapshots[id(one)],
                 histories.labels,
@@ -143,15 +145,15 @@ def _is_control(one: History, other: History, options: WatchOptions) -> bool:
     return len(other.times) > 1 and options.is_control(one.keys["model"], other.keys["model"], temperature=other.temperature)
 
 
-def _of_few_snapshots(one: History, subject: Subject, options: WatchOptions) -> dict[str, Any]:
+def _build_short_row(one: History, subject: Subject, options: WatchOptions) -> dict[str, Any]:
     """Of one snapshot, or of none that counts."""
-    rule = drift_verdict(pd.DataFrame(columns=list(one.times)), one.times, temperature=one.temperature)
+    rule = apply_drift_rule(pd.DataFrame(columns=list(one.times)), one.times, temperature=one.temperature)
     row = {**one.keys, **subject.named(one.keys), **asdict(rule), "latest_snapshot": next(iter(one.times), None), "changes": []}
-    since = options.since_of(one.keys["model"], one.keys["model_variant"])
+    since = options.find_since(one.keys["model"], one.keys["model_variant"])
     return row if one.times else {**row, "reason": f"not compared: no snapshot since {since}, and earlier ones are left out"}
 
 
-def _late_labels(histories: Histories, most: int) -> set[str]:
+def _find_late_labels(histories: Histories, most: int) -> set[str]:
     """The snapshots of the last days on which any model was asked, so many days. Several that were tried on one day retire no other model."""
     times = {label: time for one in histories.all for label, time in one.times.items()}
     days = {
@@ -161,7 +163,7 @@ def _late_labels(histories: Histories, most: int) -> set[str]:
     return {label for label, day in days.items() if day in late}
 
 
-class _Compared:
+class _Comparison:
     """One series of several snapshots, compared with the baseline of the panel whose verdict stands for it.
 
     `threshold`: None for a series that gets no verdict, since it is no longer asked.
@@ -179,9 +181,10 @@ class _Compared:
         others: Mapping[str, Sequence[Snapshot]],
     ) -> None:
         self._one, self._snapshots, self._labels, self._subject, self._options = one, snapshots, labels, subject, options
-        found = panels(snapshots, options.baseline, one.times, pairs)
+        found = build_panels(snapshots, options.baseline, one.times, pairs)
         judged = [
-            [Judged(part, labels, subject, one.times, one.temperature, threshold, others) for part in parts] for parts in found
+            [JudgedPanel(part, labels, subject, one.times, one.temperature, threshold, others) for part in parts]
+            for parts in found
         ]
         self._standing = Standing.of(*judged)
         shown = self._standing.shown
@@ -190,11 +193,11 @@ class _Compared:
         self._retired = threshold is None
         self._answers = self._read(self._pairs.snapshots)
 
-    def _read(self, labels: Sequence[str]) -> AnsweredShares:
+    def _read(self, labels: Sequence[str]) -> AnswerShares:
         grids = (
             self._comparable.grid(values) for values in (lambda one: one.parsed, lambda one: one.ok, lambda one: one.answered)
         )
-        return AnsweredShares(labels, *(grid[list(labels)].to_numpy() for grid in grids))
+        return AnswerShares(labels, *(grid[list(labels)].to_numpy() for grid in grids))
 
     @property
     def name(self) -> str:
@@ -212,7 +215,7 @@ class _Compared:
         """A row of `ModelDrift.rows`. `night`: what all models that were asked alike did together."""
         found = self._verdict
         evidence = {**found.row(), **night.row()} if found else {}
-        changes = self._changes()
+        changes = self._collect_changes()
         return {
             **self._one.keys,
             **self._subject.named(self._one.keys),
@@ -221,14 +224,18 @@ class _Compared:
             "latest_snapshot": self._snapshots[-1].label,
             **asdict(self._rule),
             **evidence,
-            "reason": "; ".join([self._rule.reason, *self._notes(), *self._apart()]),
+            "reason": "; ".join([self._rule.reason, *self._build_notes(), *self._explain_exclusions()]),
             "changes": [change._asdict() for change in changes],
         }
 
-    def _notes(self) -> list[str]:
-        return [*self._verdict.notes, *self._options.lacking(self.name, self._verdict.controls)] if self._verdict else []
+    def _build_notes(self) -> list[str]:
+        return (
+            [*self._verdict.notes, *self._options.describe_missing_controls(self.name, self._verdict.controls)]
+            if self._verdict
+            else []
+        )
 
-    def _changes(self) -> list[Change]:
+    def _collect_changes(self) -> list[Change]:
         """What changed at the first snapshot of a shift, else since the baseline; then what made earlier snapshots another test."""
         labels = self._pairs.snapshots
         compared = [snapshot for snapshot in self._comparable.snapshots if snapshot.label in labels]
@@ -240,16 +247,18 @@ class _Compared:
             is_news = verdict is not None and verdict.verdict != "none"
             until = verdict.seen.until if verdict and verdict.first_snapshot else None
             shown = self._answers.first(until, verdict.off if verdict else ())
-            found += (answer_changes if is_news else parse_changes)(shown, split)
-        within = item_changes(compared, self._labels, self._subject, first)
-        return found + provider_changes(compared, first) + within + self._boundary()
+            found += (find_answer_changes if is_news else parse_changes)(shown, split)
+        within = find_item_changes(compared, self._labels, self._subject, first)
+        return found + find_provider_changes(compared, first) + within + self._find_boundary_changes()
 
-    def _boundary(self) -> list[Change]:
+    def _find_boundary_changes(self) -> list[Change]:
         """How what is compared differs from what was asked before it."""
         first = self._snapshots.index(self._comparable.snapshots[0])
-        return differences(self._snapshots[first - 1], self._snapshots[first], self._labels, self._subject) if first else []
+        return (
+            find_differences(self._snapshots[first - 1], self._snapshots[first], self._labels, self._subject) if first else []
+        )
 
-    def _apart(self) -> list[str]:
+    def _explain_exclusions(self) -> list[str]:
         """Why snapshots are not compared, in words to follow the rule's reason."""
         parts = [f"no longer asked: last in {self._snapshots[-1].label}"] if self._retired else []
         asked = self._comparable.snapshots[-1]
@@ -259,8 +268,8 @@ class _Compared:
                 f"{shared:,} of {len(asked.items):,} prompts of {asked.label} are compared: the baseline has no others"
             )
         since = self._comparable.snapshots[0].label
-        if boundary := self._boundary():
-            parts.append(parted(since, [change.what for change in boundary], self._subject))
+        if boundary := self._find_boundary_changes():
+            parts.append(describe_break(since, [change.what for change in boundary], self._subject))
         later = self._snapshots[self._snapshots.index(self._comparable.snapshots[0]) :]
         members = {snapshot.label for snapshot in self._comparable.snapshots}
         named = {*self._pairs.snapshots, *self._standing.named()}
@@ -270,7 +279,7 @@ class _Compared:
             if snapshot.label not in named
         ]
         parts += self._standing.words()
-        return [*parts, f"left out: {and_more(left_out, _MOST_NAMED)}"] if left_out else parts
+        return [*parts, f"left out: {list_first_names(left_out, _MOST_NAMED)}"] if left_out else parts
 
     def timeline(self) -> list[dict[str, Any]]:
         """The rows of DRIFT_SERIES."""
@@ -288,22 +297,27 @@ class _Compared:
                 "served_models": sorted(snapshot.served),
                 "fingerprints": sorted(snapshot.fingerprints),
             }
-            rows.append({**row, **(self._own(snapshot) if at is None else self._shared(snapshot.label, at))})
+            rows.append(
+                {
+                    **row,
+                    **(self._compute_own_values(snapshot) if at is None else self._compute_shared_values(snapshot.label, at)),
+                }
+            )
         return rows
 
-    def _own(self, snapshot: Snapshot) -> dict[str, Any]:
+    def _compute_own_values(self, snapshot: Snapshot) -> dict[str, Any]:
         """Numbers of a snapshot that is not compared: over all that it asked."""
-        return {"score": _mean(snapshot.score), "parse_rate": parse_rate(snapshot.ok, snapshot.answered)}
+        return {"score": _compute_mean(snapshot.score), "parse_rate": parse_rate(snapshot.ok, snapshot.answered)}
 
-    def _shared(self, label: str, at: int) -> dict[str, Any]:
+    def _compute_shared_values(self, label: str, at: int) -> dict[str, Any]:
         found = self._answers
         return {
-            "score": _mean(self._values[label].to_numpy()),
+            "score": _compute_mean(self._values[label].to_numpy()),
             "difference": float(self._pairs.means[at]),
             "parse_rate": parse_rate(found.ok[:, at], found.answered[:, at]),
             "log10_e": float(self._verdict.seen.log10_e[at]) if self._verdict else None,
         }
 
 
-def _mean(values: Any) -> float | None:
+def _compute_mean(values: Any) -> float | None:
     return float(np.nanmean(values)) if np.isfinite(values).any() else None

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dtef_pipeline.drift.anchored import JudgeDrift
-from dtef_pipeline.drift.evidence import shift_between
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.drift.evidence import estimate_shift
+from dtef_pipeline.text.counted import format_count
 
 NOT_SETTLED = "it is not settled since when the model has moved"
 """Why a shift is not netted yet: it is that since the first nights, and what the judge made of it depends on the nights."""
@@ -22,7 +22,7 @@ class Shift(NamedTuple):
     high: float | None = None
 
 
-def net_of(own: Shift, part: Shift) -> Shift:
+def subtract_shift(own: Shift, part: Shift) -> Shift:
     """`own` less `part`, which is known independently of it; without an interval where one of both has none.
 
     With a and b of intervals (la, ua) and (lb, ub) the ends are a - b -+ sqrt((a - la)^2 + (ub - b)^2), sqrt((ua - a)^2 + (b - lb)^2).
@@ -37,7 +37,7 @@ def net_of(own: Shift, part: Shift) -> Shift:
     return Shift(net, net - below, net + above)
 
 
-def shift_on_anchors(judge: JudgeDrift, first: str, without: Collection[str] = ()) -> Shift | None:
+def estimate_anchor_shift(judge: JudgeDrift, first: str, without: Collection[str] = ()) -> Shift | None:
     """How far a judge moved on stored answers from the snapshot `first` on, less before it; `without`: snapshots that do not count.
 
     None where it has no night on one of the sides (`JudgeDrift.sides`).
@@ -47,10 +47,10 @@ def shift_on_anchors(judge: JudgeDrift, first: str, without: Collection[str] = (
         return None
     at, kept = sides.after[0], {*sides.before, *sides.after}
     off = frozenset(range(len(pairs.snapshots))) - kept
-    return Shift(*shift_between(pairs.means, pairs.spread, pairs.sampling, at, off))
+    return Shift(*estimate_shift(pairs.means, pairs.spread, pairs.sampling, at, off))
 
 
-def other_nights(judge: JudgeDrift, row: Mapping[str, Any]) -> str:
+def describe_other_nights(judge: JudgeDrift, row: Mapping[str, Any]) -> str:
     """In which nights a judge was shown stored answers, where they are not those of the model; nothing where they are.
 
     `row`: of MODEL_DRIFT, with a first snapshot of the shift. `in 2026-11-04 to 2026-11-06 and from 2026-11-07 on`.
@@ -68,16 +68,16 @@ def other_nights(judge: JudgeDrift, row: Mapping[str, Any]) -> str:
         and asked in (None, len(labels))
     ):
         return ""
-    after = f"from {first} on" if latest in (None, labels[-1]) else f"in {_span(labels[sides.after[0] :])}"
-    gaps = "" if asked in (None, len(labels)) else f" ({counted(len(labels), 'night')}, the model {asked})"
-    return f"in {_span(labels[: sides.after[0]])} and {after}{gaps}"
+    after = f"from {first} on" if latest in (None, labels[-1]) else f"in {_format_span(labels[sides.after[0] :])}"
+    gaps = "" if asked in (None, len(labels)) else f" ({format_count(len(labels), 'night')}, the model {asked})"
+    return f"in {_format_span(labels[: sides.after[0]])} and {after}{gaps}"
 
 
-def _span(labels: Sequence[str]) -> str:
+def _format_span(labels: Sequence[str]) -> str:
     return labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
 
 
-def own_move(judge: JudgeDrift) -> str | None:
+def format_judge_shift(judge: JudgeDrift) -> str | None:
     """How far a judge has moved on stored answers by its own verdict: `-0.2003 since 2026-11-06`; None: not known."""
     found = judge.verdict
     if found is None or found.shift is None:

@@ -50,7 +50,7 @@ class Control:
         return np.asarray(own * math.sqrt(1 + 1 / len(self.models)))
 
 
-def control_of(values: pd.DataFrame, pairs: Paired, others: Mapping[str, pd.DataFrame]) -> Control | None:
+def choose_control(values: pd.DataFrame, pairs: Paired, others: Mapping[str, pd.DataFrame]) -> Control | None:
     """The models among `others` (items, snapshots) that were asked in nearly all snapshots of a series; None: there is none.
 
     `values`, `pairs`: of the series.
@@ -58,48 +58,50 @@ def control_of(values: pd.DataFrame, pairs: Paired, others: Mapping[str, pd.Data
     labels, moved = list(pairs.snapshots), dict[str, Floats]()
     own = values[labels].to_numpy(dtype=np.float64)
     for model, other in others.items():
-        path = _apart(own - other.reindex(index=values.index, columns=labels).to_numpy(dtype=np.float64), pairs.baseline)
+        path = _compute_excess(
+            own - other.reindex(index=values.index, columns=labels).to_numpy(dtype=np.float64), pairs.baseline
+        )
         known = np.isfinite(path)
         if known.mean() >= _PRESENT and known[: pairs.baseline].mean() >= _PRESENT:
             moved[model] = path
     paths = np.array(list(moved.values()))
-    return Control(tuple(moved), _middle(paths), _beyond(paths)) if moved else None
+    return Control(tuple(moved), _compute_middle(paths), _compute_distance(paths)) if moved else None
 
 
-def _beyond(paths: Floats) -> Floats:
+def _compute_distance(paths: Floats) -> Floats:
     """(snapshots,) the middle of how far a series is from each of the others.
 
     Of two others it is the distance to the nearer one, and 0 where the series is between them: one of them may have moved, and the mean of the
     two with it.
     """
     between = np.where(np.isfinite(paths).sum(axis=0) == 2, 0.0, np.nan)
-    return _middle(np.vstack([paths, between]))
+    return _compute_middle(np.vstack([paths, between]))
 
 
-def _apart(differences: Floats, baseline: int) -> Floats:
+def _compute_excess(differences: Floats, baseline: int) -> Floats:
     """(snapshots,) mean over items of what the difference is beyond that of the baseline; NaN where too few items are shared."""
     shared = np.isfinite(differences)
     compared = shared.mean(axis=0) >= MIN_ANSWERED if len(differences) else np.zeros(differences.shape[1], dtype=bool)
     differences = np.where(compared, differences, np.nan)
-    reference = _means(differences[:, :baseline], axis=1)
-    return _means(differences - reference[:, None], axis=0)
+    reference = _compute_means(differences[:, :baseline], axis=1)
+    return _compute_means(differences - reference[:, None], axis=0)
 
 
-def _means(values: Floats, *, axis: int) -> Floats:
+def _compute_means(values: Floats, *, axis: int) -> Floats:
     known = np.isfinite(values)
     count = known.sum(axis=axis)
     total = np.where(known, values, 0.0).sum(axis=axis)
     return np.asarray(np.divide(total, count, out=np.full(np.shape(total), np.nan), where=count > 0))
 
 
-def _middle(paths: Floats) -> Floats:
+def _compute_middle(paths: Floats) -> Floats:
     """(snapshots,) the median over models where there are three or more in a snapshot, else the mean; NaN where there is none."""
     ranked = pd.DataFrame(paths)
     counts = ranked.notna().sum(axis=0)
     return np.asarray(ranked.median(axis=0).where(counts >= _MEDIAN_FROM, ranked.mean(axis=0)), dtype=np.float64)
 
 
-def evidence_where_known(
+def compute_known_evidence(
     means: Floats, spread: Floats, sampling: Floats, *, baseline: int, threshold: float | None
 ) -> Evidence:
     """As `evidence`, of means of which some are NaN: those say nothing, and places are those of all."""
@@ -125,7 +127,7 @@ class Night:
         return {column.name: getattr(self, column.name) for column in NIGHT}
 
 
-def night_of(models: Mapping[str, Paired], order: Sequence[str], *, baseline: int, threshold: float) -> Night:
+def compute_night(models: Mapping[str, Paired], order: Sequence[str], *, baseline: int, threshold: float) -> Night:
     """Whether the models moved together. `models`: by name, each against its own baseline. `order`: of all snapshots, in time.
 
     The verdict is `watch` at most: nothing of these nights stood still to compare them with. The shift is dated where the evidence on the middle
@@ -134,17 +136,17 @@ def night_of(models: Mapping[str, Paired], order: Sequence[str], *, baseline: in
     """
     if len(models) < 2:
         return Night()
-    frame = _nightly(models, lambda one: one.means)
+    frame = _build_nightly_frame(models, lambda one: one.means)
     places = [label for label in order if label in frame.index]
     frame = frame.loc[places]
     frame = frame[frame.notna().sum(axis=1) > 1]
     if len(frame) < 2:
         return Night()
-    means = _middle(frame.to_numpy(dtype=np.float64).T)
+    means = _compute_middle(frame.to_numpy(dtype=np.float64).T)
     level = float(np.nanmean([one.level for one in models.values()]))
     large = is_large(level + float(means.min()), float(np.ptp(means)))
     spread, sampling = (
-        _nightly(models, part).loc[frame.index].median(axis=1).to_numpy(dtype=np.float64) / math.sqrt(len(models))
+        _build_nightly_frame(models, part).loc[frame.index].median(axis=1).to_numpy(dtype=np.float64) / math.sqrt(len(models))
         for part in (lambda one: one.spread, lambda one: one.sampling)
     )
     seen = evidence(means, spread, sampling, baseline=baseline, threshold=threshold if large else None)
@@ -154,7 +156,7 @@ def night_of(models: Mapping[str, Paired], order: Sequence[str], *, baseline: in
     reached = large and seen.highest is not None and seen.highest >= threshold
     own = frame.to_numpy(dtype=np.float64)[: seen.until].T
     moved = (
-        (_means(own[:, seen.first :], axis=1) - _means(own[:, : seen.first], axis=1)) / seen.shift
+        (_compute_means(own[:, seen.first :], axis=1) - _compute_means(own[:, : seen.first], axis=1)) / seen.shift
         if seen.shift
         else np.zeros(1)
     )
@@ -162,6 +164,6 @@ def night_of(models: Mapping[str, Paired], order: Sequence[str], *, baseline: in
     return Night(verdict, seen.shift, str(frame.index[seen.first]) if dated else None)
 
 
-def _nightly(models: Mapping[str, Paired], part: Callable[[Paired], Floats]) -> pd.DataFrame:
+def _build_nightly_frame(models: Mapping[str, Paired], part: Callable[[Paired], Floats]) -> pd.DataFrame:
     """(snapshots, models) what each model has of a snapshot."""
     return pd.DataFrame({name: pd.Series(part(one), index=list(one.snapshots)) for name, one in models.items()})

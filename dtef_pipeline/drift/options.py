@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from dtef_pipeline.asking.models import base_selector, is_computed
+from dtef_pipeline.asking.models import is_computed, strip_settings
 from dtef_pipeline.documents import Part
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.text.counted import list_first_names
 
 _MOST_NAMED = 3
 ALL_OTHERS = ""
@@ -49,7 +49,7 @@ class WatchOptions(Part):
     control: list[str] = []
     """The models (names, with settings or without) that others are compared with night by night; none given: all others."""
 
-    def with_dates(self, since: Mapping[str, str]) -> WatchOptions:
+    def replace_dates(self, since: Mapping[str, str]) -> WatchOptions:
         """With these dates in place of its own. Raises ConfigError for what is no date."""
         try:
             return self.model_copy(update={"since": _check_dates(since)})
@@ -60,34 +60,34 @@ class WatchOptions(Part):
         """log10 of the e-value that each of `watched` series must reach: alpha is split evenly."""
         return math.log10(max(1, watched) / self.alpha)
 
-    def night_threshold(self, nights: int) -> float:
+    def compute_night_threshold(self, nights: int) -> float:
         """As `threshold`, of verdicts on the night: they share half of alpha, since what all models share wanders more often than it seems."""
         return self.threshold(2 * nights)
 
     def is_control(self, model: str, other: str, *, temperature: float | None = 0) -> bool:
         """Whether a model is compared with another one of the same nights, asked at this temperature: not with itself at other settings."""
-        named = not self.control or other in self.control or base_selector(other) in self.control
-        return named and temperature == 0 and base_selector(model) != base_selector(other)
+        named = not self.control or other in self.control or strip_settings(other) in self.control
+        return named and temperature == 0 and strip_settings(model) != strip_settings(other)
 
     def takes(self, time: datetime | None, model: str, variant: str) -> bool:
         """Whether a model's snapshot of this time (UTC) counts; one whose time is not known is before all dates."""
-        return self.takes_one_of(time, _names(model, variant))
+        return self.is_any_counted(time, _list_names(model, variant))
 
-    def takes_one_of(self, time: datetime | None, names: Iterable[str]) -> bool:
+    def is_any_counted(self, time: datetime | None, names: Iterable[str]) -> bool:
         """As `takes`, of what may be called by these names, the narrowest first."""
-        since = self._since_of_first(names)
+        since = self._find_first_since(names)
         return since is None or (time is not None and time >= datetime.fromisoformat(since))
 
-    def since_of(self, model: str, variant: str) -> str | None:
+    def find_since(self, model: str, variant: str) -> str | None:
         """The date from which on a model's snapshots count; None: all do."""
-        return self._since_of_first(_names(model, variant))
+        return self._find_first_since(_list_names(model, variant))
 
-    def _since_of_first(self, names: Iterable[str]) -> str | None:
+    def _find_first_since(self, names: Iterable[str]) -> str | None:
         return next((self.since[name] for name in (*names, ALL_OTHERS) if name in self.since), None)
 
-    def beside(self, model: str, variant: str) -> WatchOptions:
+    def settings_for_judges(self, model: str, variant: str) -> WatchOptions:
         """The settings for what is told apart from a model, such as its judges: what is left out of its snapshots is left out of theirs."""
-        since = self.since_of(model, variant)
+        since = self.find_since(model, variant)
         return self.model_copy(update={"since": {} if since is None else {ALL_OTHERS: since}})
 
     def require_known(self, models: Iterable[tuple[str, str]], judges: Iterable[tuple[str, str]] = ()) -> None:
@@ -105,25 +105,25 @@ class WatchOptions(Part):
 
     def absent(self, models: Iterable[tuple[str, str]]) -> list[str]:
         """What `since` names and none of these models (names and variants) is called."""
-        return sorted(set(self.since) - {ALL_OTHERS, *(name for one in models for name in _names(*one))})
+        return sorted(set(self.since) - {ALL_OTHERS, *(name for one in models for name in _list_names(*one))})
 
-    def absent_controls(self, models: Iterable[tuple[str, str]]) -> list[str]:
+    def find_absent_controls(self, models: Iterable[tuple[str, str]]) -> list[str]:
         """What `control` names and none of these models (names and variants) is called; what is computed can be no control."""
-        return self._not_among(name for name, variant in models if not is_computed(variant))
+        return self._find_unknown_names(name for name, variant in models if not is_computed(variant))
 
-    def lacking(self, model: str, controls: Iterable[str]) -> list[str]:
+    def describe_missing_controls(self, model: str, controls: Iterable[str]) -> list[str]:
         """What to add to the reason of a model, if `control` names others that are not among its `controls`, asked in enough of its nights."""
-        names = and_more(self._not_among((model, *controls)), _MOST_NAMED)
+        names = list_first_names(self._find_unknown_names((model, *controls)), _MOST_NAMED)
         return [f"drift.control: {names} asked in too few of these snapshots to compare with"] if names else []
 
-    def _not_among(self, models: Iterable[str]) -> list[str]:
-        called = {name for model in models for name in (model, base_selector(model))}
+    def _find_unknown_names(self, models: Iterable[str]) -> list[str]:
+        called = {name for model in models for name in (model, strip_settings(model))}
         return [name for name in dict.fromkeys(self.control) if name not in called]
 
 
-def _names(model: str, variant: str) -> tuple[str, ...]:
+def _list_names(model: str, variant: str) -> tuple[str, ...]:
     """What a model may be called, the narrowest first."""
-    return variant, model, base_selector(model)
+    return variant, model, strip_settings(model)
 
 
 def _is_date(text: str) -> bool:

@@ -47,7 +47,7 @@ class Off:
 NOT_OFF = Off()
 
 
-def off_nights(means: Floats, floor: float) -> Off:
+def find_off_nights(means: Floats, floor: float) -> Off:
     """The snapshots of a series that were off for a while. `means`: (snapshots,); `floor`: the smallest usual spread that is believed.
 
     A run is of snapshots further from the level before them than 3 usual spreads (of a single one: 4) and 0.05. It is over when the mean of the
@@ -58,13 +58,13 @@ def off_nights(means: Floats, floor: float) -> Off:
     """
     if np.ptp(means) <= MIN_GAP:
         return Off()
-    spread = max(floor, _usual_spread(means))
+    spread = max(floor, _estimate_spread(means))
     limit, limit_of_one = (max(spreads * spread, MIN_GAP) for spreads in (_SPREADS, _SPREADS_OF_ONE))
     values, over = means.tolist(), list[tuple[range, float]]()
-    at = _first_off(values, limit)
+    at = _find_first_off(values, limit)
     kept = list(range(at))
     while at < len(values):
-        level = _level(values, kept)
+        level = _compute_level(values, kept)
         end = at
         while end < len(values) and abs(values[end] - level) > limit:
             end += 1
@@ -75,16 +75,16 @@ def off_nights(means: Floats, floor: float) -> Off:
         elif len(run) <= LONGEST_OUTAGE and end < len(values) and _is_back(values, run, level):
             over.append((run, level))
         elif len(values) - at <= LONGEST_OUTAGE and _is_elsewhere(values, run, level, level):
-            return _off(values, over, kept, range(at, len(values)))
+            return _classify_runs(values, over, kept, range(at, len(values)))
         else:
             kept.extend(run)
         at = end
-    return _off(values, over, kept, range(0))
+    return _classify_runs(values, over, kept, range(0))
 
 
-def _off(values: Sequence[float], over: Sequence[tuple[range, float]], kept: Sequence[int], pending: range) -> Off:
+def _classify_runs(values: Sequence[float], over: Sequence[tuple[range, float]], kept: Sequence[int], pending: range) -> Off:
     """Of the runs that are over, each with the level before it, those that are outages."""
-    outages = [run for run, level in over if _is_elsewhere(values, run, level, _level(values, kept))]
+    outages = [run for run, level in over if _is_elsewhere(values, run, level, _compute_level(values, kept))]
     places = [place for run in outages for place in run]
     is_usual = len(outages) + bool(pending) > _FEW and len(places) + len(pending) > _RARE * len(values)
     return Off(() if is_usual else tuple(places), tuple(pending))
@@ -93,40 +93,40 @@ def _off(values: Sequence[float], over: Sequence[tuple[range, float]], kept: Seq
 def _is_elsewhere(values: Sequence[float], run: range, level: float, now: float) -> bool:
     """Whether a run is further than the level before it from the first snapshot, from the first few beside the run, and from the level now."""
     begin = median(value for place, value in enumerate(values[:_FIRST]) if place not in run)
-    return all(abs(_mean(values, run) - end) > abs(level - end) for end in (values[0], begin, now))
+    return all(abs(_compute_mean(values, run) - end) > abs(level - end) for end in (values[0], begin, now))
 
 
-def _usual_spread(means: Floats) -> float:
+def _estimate_spread(means: Floats) -> float:
     """By the median distance from the median; where snapshots differ far less from the next, a run is part of that distance."""
-    spread = _CONSISTENT * _median(np.abs(means - _median(means)))
-    steps = _CONSISTENT * _median(np.abs(np.diff(means))) * math.sqrt(2)
+    spread = _CONSISTENT * _compute_median(np.abs(means - _compute_median(means)))
+    steps = _CONSISTENT * _compute_median(np.abs(np.diff(means))) * math.sqrt(2)
     return min(spread, steps)
 
 
-def _first_off(values: Sequence[float], limit: float) -> int:
+def _find_first_off(values: Sequence[float], limit: float) -> int:
     """The first place further than `limit` from the level before it; as many as there are snapshots, where none is."""
-    levels = [values[0], *(_level(values, range(place)) for place in range(1, min(_LEVEL_OF, len(values))))]
+    levels = [values[0], *(_compute_level(values, range(place)) for place in range(1, min(_LEVEL_OF, len(values))))]
     if len(values) > _LEVEL_OF:
         before = np.sort(sliding_window_view(values, _LEVEL_OF)[:-1], axis=1)
         levels += before[:, (_LEVEL_OF - 1) // 2 : _LEVEL_OF // 2 + 1].mean(axis=1).tolist()
     return next((place for place, level in enumerate(levels) if abs(values[place] - level) > limit), len(values))
 
 
-def _median(values: Floats) -> float:
+def _compute_median(values: Floats) -> float:
     """As that of numpy, which takes eight times as long for a hundred values."""
     ordered = np.sort(values)
     return float(ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2
 
 
-def _level(values: Sequence[float], kept: Sequence[int]) -> float:
+def _compute_level(values: Sequence[float], kept: Sequence[int]) -> float:
     """That of the last snapshots that were not off, one at least: nobody looks ahead, so no run begins with the series."""
     return median(values[place] for place in kept[-_LEVEL_OF:])
 
 
 def _is_back(values: Sequence[float], run: range, level: float) -> bool:
     after = range(run.stop, min(run.stop + _AFTER, len(values)))
-    return abs(_mean(values, after) - level) < abs(_mean(values, run) - level) / 2
+    return abs(_compute_mean(values, after) - level) < abs(_compute_mean(values, run) - level) / 2
 
 
-def _mean(values: Sequence[float], places: range) -> float:
+def _compute_mean(values: Sequence[float], places: range) -> float:
     return sum(values[place] for place in places) / len(places)

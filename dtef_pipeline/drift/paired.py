@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.drift.rule import answered, is_large
+from dtef_pipeline.drift.rule import is_large, select_answered
 
 Floats = npt.NDArray[np.float64]
 
 
-class Moved(NamedTuple):
+class ItemShift(NamedTuple):
     """How far the mean difference of an item moved, in units of the score: since a snapshot, less before it."""
 
     item: str
@@ -67,7 +67,7 @@ class Paired:
         jumps = (sums[-1] - sums[after - 1]) / (n - after) - sums[after - 1] / after
         return int(after[np.argmax(after * (n - after) * jumps**2)])
 
-    def moved(self, first: int, until: int | None = None, *, without: Collection[int] = (), most: int = 5) -> list[Moved]:
+    def moved(self, first: int, until: int | None = None, *, without: Collection[int] = (), most: int = 5) -> list[ItemShift]:
         """The items whose mean difference changed most at snapshot `first`, the largest change first.
 
         `until`: only the first so many snapshots. `without`: places of snapshots that do not count.
@@ -81,7 +81,7 @@ class Paired:
         shifts = np.nanmean(values[both, first:], axis=1) - np.nanmean(values[both, :first], axis=1)
         order = np.argsort(-np.abs(shifts), kind="stable")[:most]
         names = self.by_item.index.to_numpy()[both]
-        return [Moved(str(names[i]), float(shifts[i])) for i in order]
+        return [ItemShift(str(names[i]), float(shifts[i])) for i in order]
 
 
 def paired(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, items: Sequence[str] | None = None) -> Paired:
@@ -92,27 +92,27 @@ def paired(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, item
     cluster are not independent. `items`: (items,) what each is called where it moved, equal for equal ones in several partitions; None: as its
     cluster. What a snapshot says depends on it and the baseline alone, never on later snapshots.
     """
-    values = answered(values)
+    values = select_answered(values)
     frozen = min(baseline, len(values.columns))
     scores = values.to_numpy(dtype=np.float64)
     known = np.isfinite(scores[:, :frozen])
-    reference = _ratio(np.where(known, scores[:, :frozen], 0.0).sum(axis=1), known.sum(axis=1))
+    reference = _compute_ratio(np.where(known, scores[:, :frozen], 0.0).sum(axis=1), known.sum(axis=1))
     differences = scores - reference[:, None]
     shared = np.isfinite(differences)
     compared = np.asarray(shared.any(axis=0))
     parts = [part[:, compared] for part in (np.where(shared, differences, 0.0), shared.astype(np.float64))]
-    (sums, counts), _ = _added_up(parts, clusters)
-    (item_sums, item_counts), names = _added_up(parts, clusters if items is None else items)
+    (sums, counts), _ = _sum_by_label(parts, clusters)
+    (item_sums, item_counts), names = _sum_by_label(parts, clusters if items is None else items)
     labels = tuple(str(label) for label, shares in zip(values.columns, compared.tolist(), strict=True) if shares)
-    means = _ratio(sums.sum(axis=0), counts.sum(axis=0))
-    kept = _without_baseline(len(labels), frozen)
-    spread, single = (_standard_error(*values, means) * kept for values in ((sums, counts), (parts[0], parts[1])))
-    by_item = pd.DataFrame(_ratio(item_sums, item_counts), index=names, columns=list(labels))
+    means = _compute_ratio(sums.sum(axis=0), counts.sum(axis=0))
+    kept = _compute_noise_factor(len(labels), frozen)
+    spread, single = (_compute_standard_error(*values, means) * kept for values in ((sums, counts), (parts[0], parts[1])))
+    by_item = pd.DataFrame(_compute_ratio(item_sums, item_counts), index=names, columns=list(labels))
     level = float(reference[np.isfinite(reference)].mean()) if np.isfinite(reference).any() else math.nan
     return Paired(labels, means, spread, np.minimum(spread, single), by_item, min(frozen, len(labels)), level)
 
 
-def _added_up(parts: Sequence[Floats], labels: Sequence[str]) -> tuple[list[Floats], pd.Index]:
+def _sum_by_label(parts: Sequence[Floats], labels: Sequence[str]) -> tuple[list[Floats], pd.Index]:
     """Of each part, (items, snapshots), the sums over the items of one label; and the labels."""
     codes, names = pd.factorize(np.asarray(labels, dtype=object), sort=True)
     order = np.argsort(codes, kind="stable")
@@ -121,7 +121,7 @@ def _added_up(parts: Sequence[Floats], labels: Sequence[str]) -> tuple[list[Floa
     return sums, pd.Index(names)
 
 
-def _standard_error(sums: Floats, counts: Floats, means: Floats) -> Floats:
+def _compute_standard_error(sums: Floats, counts: Floats, means: Floats) -> Floats:
     """(snapshots,) of the mean over items when whole clusters are drawn: sqrt(Q / (Q - 1) sum (sum - n mean)^2) / N.
 
     Where all clusters have equally many items this is the standard deviation of cluster means / sqrt(Q). Cochran (1977), Sampling
@@ -129,10 +129,10 @@ def _standard_error(sums: Floats, counts: Floats, means: Floats) -> Floats:
     """
     asked = (counts > 0).sum(axis=0)
     squares = ((sums - counts * means) ** 2).sum(axis=0)
-    return np.asarray(np.nan_to_num(np.sqrt(_ratio(asked * squares, asked - 1)) / counts.sum(axis=0)))
+    return np.asarray(np.nan_to_num(np.sqrt(_compute_ratio(asked * squares, asked - 1)) / counts.sum(axis=0)))
 
 
-def _without_baseline(snapshots: int, baseline: int) -> Floats:
+def _compute_noise_factor(snapshots: int, baseline: int) -> Floats:
     """(snapshots,) factor that takes the noise of the baseline's mean out of a difference to it.
 
     The variance of a later snapshot's difference is (k + 1) / k times its own, of one within the baseline (k - 1) / k times.
@@ -141,6 +141,6 @@ def _without_baseline(snapshots: int, baseline: int) -> Floats:
     return np.asarray(np.sqrt(np.where(within, baseline / max(baseline - 1, 1), baseline / (baseline + 1))))
 
 
-def _ratio(above: Floats, below: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> Floats:
+def _compute_ratio(above: Floats, below: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> Floats:
     """NaN where `below` is not above 0."""
     return np.asarray(np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0))

@@ -12,12 +12,12 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_label import label_time, snapshot_time
-from dtef_pipeline.asking.snapshot_order import among, order_in, time_of
+from dtef_pipeline.asking.snapshot_label import parse_label_time, snapshot_time
+from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, order_in
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_tables import DRIFT_RULE
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 MIN_GAP, MIN_RELATIVE_GAP = 0.05, 0.10
 MIN_HOURS = 23.0
@@ -49,7 +49,7 @@ class DriftVerdict:
         return self.gap is not None or self.reason == NONE_SHARED
 
 
-def answered(values: pd.DataFrame) -> pd.DataFrame:
+def select_answered(values: pd.DataFrame) -> pd.DataFrame:
     """The snapshots (columns) with a score for at least half of the items (rows).
 
     A snapshot without responses says nothing of the model, and must not hide what the others say.
@@ -57,7 +57,7 @@ def answered(values: pd.DataFrame) -> pd.DataFrame:
     return values.loc[:, values.notna().mean() >= MIN_ANSWERED] if len(values) else values
 
 
-def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *, temperature: float | None) -> DriftVerdict:
+def apply_drift_rule(values: pd.DataFrame, times: Mapping[str, datetime | None], *, temperature: float | None) -> DriftVerdict:
     """Apply the rule to one model on one test.
 
     `values`: shape (items, snapshots), scores 0-1, NaN where an item has none; means are over the items scored in every snapshot that
@@ -65,25 +65,25 @@ def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *,
     snapshots that span 23 hours.
     Flagged when highest - lowest >= 0.05 and >= 10 % of the lowest, both exact at the boundary.
     """
-    values = answered(values)
+    values = select_answered(values)
     shared = values.dropna()
     labels = [str(label) for label in values.columns]
-    hours = hours_between([times.get(label) for label in labels])
-    why_not = _why_not(len(labels), len(shared), hours, temperature, _names_a_day(labels))
+    hours = compute_hours([times.get(label) for label in labels])
+    why_not = _find_exclusion_reason(len(labels), len(shared), hours, temperature, _is_day_label(labels))
     if why_not:
         if why_not.startswith(TOO_CLOSE) and len(shared):
-            why_not = f"{why_not} ({_extremes(shared.mean())})"
+            why_not = f"{why_not} ({_format_extremes(shared.mean())})"
         return DriftVerdict(len(values.columns), len(shared), None, None, None, None, None, False, why_not)
     means = shared.mean()
     low, high = str(means.idxmin()), str(means.idxmax())
     lowest, highest = float(means[low]), float(means[high])
     gap = highest - lowest
     flagged = is_large(lowest, gap)
-    reason = _extremes(means) + ("" if flagged else ": below the thresholds 0.05 and 10 %")
+    reason = _format_extremes(means) + ("" if flagged else ": below the thresholds 0.05 and 10 %")
     return DriftVerdict(len(values.columns), len(shared), lowest, low, highest, high, gap, flagged, reason)
 
 
-def _extremes(means: pd.Series) -> str:
+def _format_extremes(means: pd.Series) -> str:
     """`0.6000 in 2026-01-03, 0.8000 in 2026-01-01`: the lowest and the highest mean score."""
     low, high = str(means.idxmin()), str(means.idxmax())
     if is_equal(float(means[low]), float(means[high])):
@@ -97,7 +97,7 @@ def is_equal(lowest: float, highest: float) -> bool:
     return f"{lowest:.4f}" == f"{highest:.4f}"
 
 
-def hours_between(times: Sequence[datetime | None]) -> float | None:
+def compute_hours(times: Sequence[datetime | None]) -> float | None:
     """Hours from the first of the times to the last; None where one is not known, or there is none."""
     known = [time for time in times if time is not None]
     return (max(known) - min(known)).total_seconds() / 3600 if known and len(known) == len(times) else None
@@ -109,26 +109,26 @@ def is_large(lowest: float, gap: float) -> bool:
 
 
 def of_one_snapshot(items: int, scored: int, *, is_timed: bool, temperature: float | None) -> DriftVerdict:
-    """What `drift_verdict` says of a single snapshot with `items`, so many of them `scored`: there is nothing to compare."""
+    """What `apply_drift_rule` says of a single snapshot with `items`, so many of them `scored`: there is nothing to compare."""
     counts = items > 0 and scored / items >= MIN_ANSWERED
     hours = 0.0 if counts and is_timed else None
     shared = scored if counts else items
-    why_not = _why_not(int(counts), shared, hours, temperature) or ""
+    why_not = _find_exclusion_reason(int(counts), shared, hours, temperature) or ""
     return DriftVerdict(int(counts), shared, None, None, None, None, None, False, why_not)
 
 
-def _names_a_day(labels: Sequence[str]) -> bool:
+def _is_day_label(labels: Sequence[str]) -> bool:
     """Whether a label begins with a date that has no time of day."""
-    return any(named is not None and named[1] for named in map(label_time, labels))
+    return any(named is not None and named[1] for named in map(parse_label_time, labels))
 
 
-def _why_not(
+def _find_exclusion_reason(
     snapshots: int, shared: int, hours: float | None, temperature: float | None, names_a_day: bool = False
 ) -> str | None:
     if temperature != 0:
         return "not compared: temperature is " + ("not set" if temperature is None else f"{temperature:g}") + ", not 0"
     if snapshots < 2:
-        return f"not compared: {counted(snapshots, 'snapshot')} with responses to these prompts, 2 are needed"
+        return f"not compared: {format_count(snapshots, 'snapshot')} with responses to these prompts, 2 are needed"
     if hours is None:
         return "not compared: the time of a snapshot is unknown (label it with a date)"
     if hours < MIN_HOURS:
@@ -140,9 +140,9 @@ def _why_not(
     return None
 
 
-def rule_table(connection: duckdb.DuckDBPyConnection, subject: Subject) -> pa.Table:
+def build_rule_table(connection: duckdb.DuckDBPyConnection, subject: Subject) -> pa.Table:
     """DRIFT_RULE of a family. `connection`: with the tables of `subject.reads`, or of `subject.ruled`."""
-    found = subject.rule(connection) if subject.rule else ruled_scores(connection, subject)
+    found = subject.rule(connection) if subject.rule else iterate_rule_rows(connection, subject)
     rows = [{**row, "family": subject.family, "investigate": False} for row in found]
     worst: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
@@ -154,13 +154,13 @@ def rule_table(connection: duckdb.DuckDBPyConnection, subject: Subject) -> pa.Ta
     return pa.Table.from_pylist(rows, DRIFT_RULE)
 
 
-def ruled_scores(connection: duckdb.DuckDBPyConnection, subject: Subject) -> Iterator[dict[str, Any]]:
+def iterate_rule_rows(connection: duckdb.DuckDBPyConnection, subject: Subject) -> Iterator[dict[str, Any]]:
     """The documented rule on every series of a partition that is asked at temperature 0. Draws are averaged."""
     connection.execute("SET threads = 1")
     for statement in subject.statements:
         connection.execute(statement)
     space, series = subject.keys.space, (*subject.keys.space, "test", *MODEL, *subject.keys.asked)
-    times, order = first_times(connection, "scores", space), order_in(connection, "scores")
+    times, order = query_first_times(connection, "scores", space), order_in(connection, "scores")
     means = connection.execute(
         f"""SELECT {", ".join(series)}, concat_ws(chr(31), {subject.keys.item}, coalesce(prompt_id, ''), coalesce(truth_id, '')) AS of_item,
             snapshot, avg(score) AS score, max(temperature) AS temperature, count(temperature) = count(*) AS is_set
@@ -174,14 +174,14 @@ def ruled_scores(connection: duckdb.DuckDBPyConnection, subject: Subject) -> Ite
         labels = among(order, map(str, grid.columns))
         at = tuple(str(named[level]) for level in space)
         when = {label: times.get((*at, label)) for label in labels}
-        verdict = drift_verdict(grid[labels], when, temperature=0.0)
+        verdict = apply_drift_rule(grid[labels], when, temperature=0.0)
         yield {"partition": "/".join(at), "test": named["test"], **subject.named(named), **asdict(verdict)}
 
 
-def first_times(
+def query_first_times(
     connection: duckdb.DuckDBPyConnection, table: str, levels: Sequence[str]
 ) -> dict[tuple[str, ...], datetime | None]:
     """When each partition was asked in each snapshot, by (value of each level, label): the label's date, else the first `answered_at`."""
     named = ", ".join(f"{name}::VARCHAR" for name in (*levels, "snapshot"))
     rows = connection.execute(f"SELECT {named}, epoch_us(min(answered_at)) FROM {table} GROUP BY ALL").fetchall()
-    return {tuple(key): snapshot_time(key[-1], time_of(us)) for *key, us in rows}
+    return {tuple(key): snapshot_time(key[-1], convert_microseconds(us)) for *key, us in rows}

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.documents import Document, Part, read_document
 from dtef_pipeline.drift.options import ALL_OTHERS, WatchOptions
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.nearest import list_nearest
 
 DRIFT_SECTION = "drift"
 Named = Iterable[tuple[str, str]]
@@ -23,7 +23,7 @@ def load_drift_settings(path: Path) -> DriftSettings:
     return read_panel(path).section(DRIFT_SECTION, DriftSettings) or DriftSettings()
 
 
-def names_models(drift: DriftSettings) -> bool:
+def is_model_specific(drift: DriftSettings) -> bool:
     """Whether dates or controls are of models by name."""
     return bool(drift.control or set(drift.since) - {ALL_OTHERS})
 
@@ -38,13 +38,13 @@ def require_known_names(
     """
     asked = list(asked)
     if drift.absent(asked) and (absent := drift.absent(known := [*asked, *scored(), *judges()])):
-        names = nearest(absent[0], {name for name, _ in known})
+        names = list_nearest(absent[0], {name for name, _ in known})
         raise document.error(
             (DRIFT_SECTION, "since", absent[0]),
             f"the panel asks no such model, and none has scores; asked or with scores: {names}",
         )
-    if drift.absent_controls(asked) and (absent := drift.absent_controls(known := [*asked, *scored()])):
-        names = nearest(absent[0], {name for name, variant in known if not is_computed(variant)})
+    if drift.find_absent_controls(asked) and (absent := drift.find_absent_controls(known := [*asked, *scored()])):
+        names = list_nearest(absent[0], {name for name, variant in known if not is_computed(variant)})
         raise document.error(
             (DRIFT_SECTION, "control", drift.control.index(absent[0])),
             f"{absent[0]!r}: the panel asks no such language model, and none has scores; asked or with scores: {names}",
@@ -59,7 +59,7 @@ def read_panel(path: Path) -> Document:
 Level = Literal["WARN", "ERROR", "OFF"]
 
 
-def _level(value: Any) -> Any:
+def _convert_level(value: Any) -> Any:
     """YAML takes a bare OFF for false."""
     return "OFF" if value is False else value
 
@@ -67,8 +67,8 @@ def _level(value: Any) -> Any:
 class Severity(Part):
     """How loud a check is about a verdict: OFF names it and passes."""
 
-    watch: Annotated[Level, BeforeValidator(_level)] = "WARN"
-    drift: Annotated[Level, BeforeValidator(_level)] = "ERROR"
+    watch: Annotated[Level, BeforeValidator(_convert_level)] = "WARN"
+    drift: Annotated[Level, BeforeValidator(_convert_level)] = "ERROR"
 
 
 class DriftSettings(WatchOptions):

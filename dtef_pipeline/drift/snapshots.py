@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.drift.rule import MIN_ANSWERED, MIN_HOURS, hours_between
+from dtef_pipeline.drift.rule import MIN_ANSWERED, MIN_HOURS, compute_hours
 
 Floats = npt.NDArray[np.float64]
 Items = npt.NDArray[np.uint64]
@@ -87,7 +87,7 @@ class Comparable:
 
     def is_long(self, times: Mapping[str, datetime | None]) -> bool:
         """Whether its answered snapshots span the hours that the rule asks for. `times`: when each was taken, by its label."""
-        hours = hours_between([times[one.label] for one in self.snapshots if one.is_answered])
+        hours = compute_hours([times[one.label] for one in self.snapshots if one.is_answered])
         return hours is not None and hours >= MIN_HOURS
 
     @property
@@ -122,7 +122,7 @@ class Panels(NamedTuple):
     close: list[Comparable]
 
 
-def panels(
+def build_panels(
     snapshots: Sequence[Snapshot], baseline: int, times: Mapping[str, datetime | None], pairs: Callable[[Items], Items]
 ) -> Panels:
     """The panels of a series. `times`: when each snapshot was taken, by its label. `pairs`: what items ask of whom, however it is worded.
@@ -139,7 +139,7 @@ def panels(
     gone_over: list[Comparable] = []
     previous = None
     for snapshot in snapshots:
-        group = _taking(groups, snapshot) or Comparable(baseline)
+        group = _find_group(groups, snapshot) or Comparable(baseline)
         groups = [*(known for known in groups if known is not group), group]
         group.add(snapshot)
         if not snapshot.is_answered:
@@ -148,34 +148,34 @@ def panels(
         if chosen is None or (
             group is not chosen and group.is_long(times) and (group is previous or not chosen.is_long(times))
         ):
-            gone_over = _back_to(gone_over, group, pairs)
+            gone_over = _trim_groups(gone_over, group, pairs)
         previous = group
-    kept = _uncovered(gone_over or groups[-1:], times, pairs)
+    kept = _select_uncovered(gone_over or groups[-1:], times, pairs)
     if not any(one.is_repeated for one in kept):
         kept = [one for one in groups if one.is_repeated][-1:] or kept
     others = [one for one in groups if one not in kept and one.is_repeated]
-    aside = [one for one in others if one.is_long(times) and not any(_covers(known, one, pairs) for known in kept)]
+    aside = [one for one in others if one.is_long(times) and not any(_is_covering(known, one, pairs) for known in kept)]
     return Panels(kept, aside, [one for one in others if not one.is_long(times)])
 
 
-def _uncovered(
+def _select_uncovered(
     gone_over: Sequence[Comparable], times: Mapping[str, datetime | None], pairs: Callable[[Items], Items]
 ) -> list[Comparable]:
     """The last, and before it those that can be compared and that no later one covers."""
     return [
         one
         for at, one in enumerate(gone_over, start=1)
-        if at == len(gone_over) or (one.is_long(times) and not any(_covers(later, one, pairs) for later in gone_over[at:]))
+        if at == len(gone_over) or (one.is_long(times) and not any(_is_covering(later, one, pairs) for later in gone_over[at:]))
     ]
 
 
-def _taking(groups: Sequence[Comparable], snapshot: Snapshot) -> Comparable | None:
+def _find_group(groups: Sequence[Comparable], snapshot: Snapshot) -> Comparable | None:
     """The group that shares most with a snapshot; of several the newest, which is what was asked of late."""
     taking = [known for known in reversed(groups) if known.takes(snapshot)]
     return max(taking, key=lambda known: known.shared(snapshot), default=None)
 
 
-def _back_to(gone_over: Sequence[Comparable], group: Comparable, pairs: Callable[[Items], Items]) -> list[Comparable]:
+def _trim_groups(gone_over: Sequence[Comparable], group: Comparable, pairs: Callable[[Items], Items]) -> list[Comparable]:
     if group not in gone_over:
         return [*gone_over, group]
     at, asked = gone_over.index(group), len(np.unique(pairs(group.items)))
@@ -183,7 +183,7 @@ def _back_to(gone_over: Sequence[Comparable], group: Comparable, pairs: Callable
     return [*gone_over[:at], *between, group]
 
 
-def _covers(later: Comparable, earlier: Comparable, pairs: Callable[[Items], Items]) -> bool:
+def _is_covering(later: Comparable, earlier: Comparable, pairs: Callable[[Items], Items]) -> bool:
     """Whether nearly all pairs of the earlier one are asked in the later one."""
     asked = np.unique(pairs(earlier.items))
     return bool(np.isin(asked, pairs(later.items)).mean() >= NEARLY_ALL) if len(asked) else True

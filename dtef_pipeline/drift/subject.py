@@ -19,13 +19,13 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedAgain:
+class AnchorSubject:
     """The stored answers that a family's judges are shown again every night, and what follows from them."""
 
     table: str
     """The table of what the judges said of them."""
     points: Callable[[pa.Table], pd.DataFrame]
-    """The rows of `table` as `anchored.drifts_of_judges` takes them."""
+    """The rows of `table` as `anchored.compute_judge_drifts` takes them."""
     net: Callable[[Sequence[Row], pa.Table, WatchOptions], Iterable[Row]]
     """Of each series (`ModelDrift.rows`) the columns that say what part of its shift is the judges'. Takes the rows of `table`, some or none."""
 
@@ -50,10 +50,12 @@ class Subject:
     `scores` has the columns of `keys`, and `test` (text) where snapshots of a partition may be of several tests.
     """
     rule: Callable[[duckdb.DuckDBPyConnection], Iterable[Row]] | None = None
-    """What the documented rule says of each partition, as rows of DRIFT_RULE without family and `investigate`; None: `watched.ruled_scores`."""
+    """What the documented rule says of each partition, as rows of DRIFT_RULE without family and `investigate`; None:
+    `watched.iterate_rule_rows`.
+    """
     ruled: tuple[str, ...] = ()
     """The tables that `rule` reads; none: `reads`."""
-    judged_again: JudgedAgain | None = None
+    judged_again: AnchorSubject | None = None
     computed: str = "false"
     """SQL that is true in rows which no model was asked for: `starts_with(model, 'baseline/')`."""
     in_order: Callable[[str], Any] = str.casefold
@@ -80,7 +82,7 @@ class Subject:
         """The columns that name the series of a row which has those of `Keys.series`."""
         return {"family": self.family, **{name: row[name] for name in ("model", "model_variant")}, "way": self.way(row)}
 
-    def linked(self, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    def query_clusters(self, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
         """The clusters of items, by what an item is called whatever the partition: `first level/item`."""
         if self.clusters is None:
             return {}

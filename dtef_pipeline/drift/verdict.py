@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.drift.evidence import Evidence, evidence, shift_between
-from dtef_pipeline.drift.night import Control, Scores, control_of, evidence_where_known
-from dtef_pipeline.drift.outages import NOT_OFF, Off, off_nights
-from dtef_pipeline.drift.paired import Moved, Paired, paired
+from dtef_pipeline.drift.evidence import Evidence, estimate_shift, evidence
+from dtef_pipeline.drift.night import Control, Scores, choose_control, compute_known_evidence
+from dtef_pipeline.drift.outages import NOT_OFF, Off, find_off_nights
+from dtef_pipeline.drift.paired import ItemShift, Paired, paired
 from dtef_pipeline.drift.verdict_tables import EVIDENCE
-from dtef_pipeline.drift.verdict_text import early_words
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.drift.verdict_text import describe_early
+from dtef_pipeline.text.counted import list_first_names
 
 Floats = npt.NDArray[np.float64]
 _OWN, _OTHERS = 2 / 3, 1 / 3
@@ -56,7 +56,7 @@ class Verdict:
 
     baseline: tuple[str, ...]
     outage: tuple[str, ...] = ()
-    moved: list[Moved] | None
+    moved: list[ItemShift] | None
     pairs: Paired
     seen: Evidence
     since: int
@@ -74,7 +74,7 @@ class Verdict:
         return {**columns, "moved": moved, "baseline": self.baseline, "outage": self.outage}
 
 
-class _Found(NamedTuple):
+class _ScoreEvidence(NamedTuple):
     """What the scores of one kind say.
 
     `seen`: the evidence against the others, without others that of the series; its shift is the series' own. `is_dated`: whether range and
@@ -95,7 +95,7 @@ class _Found(NamedTuple):
         return self.verdict == "drift"
 
 
-def verdict_on(
+def compute_verdict(
     values: pd.DataFrame,
     clusters: Sequence[str],
     *,
@@ -115,28 +115,28 @@ def verdict_on(
     for one of them.
     """
     others = others or {}
-    found = _found(values, clusters, {name: one.policy for name, one in others.items()}, baseline, threshold, items)
+    found = _collect_evidence(values, clusters, {name: one.policy for name, one in others.items()}, baseline, threshold, items)
     read = None
     if parsed is not None and found.pairs.is_large and len(parsed):
         known = {name: one.parsed for name, one in others.items() if one.parsed is not None}
-        read = _found(parsed, clusters, known, baseline, threshold)
+        read = _collect_evidence(parsed, clusters, known, baseline, threshold)
     pairs, seen = found.pairs, found.seen
-    parsed_shift = _same_shift(read.pairs, pairs, seen) if read and seen.first is not None else None
-    drifts_in = _drifts_in(seen.shift, parsed_shift, read) if found.drifted and parsed is not None else None
+    parsed_shift = _compute_parsed_shift(read.pairs, pairs, seen) if read and seen.first is not None else None
+    drifts_in = _classify_drift(seen.shift, parsed_shift, read) if found.drifted and parsed is not None else None
     if is_begin_unparsed := drifts_in == "parse rate" and (seen.shift or 0.0) > 0 and (seen.first or 0) < pairs.baseline:
         found, drifts_in = found._replace(verdict="watch", is_dated=False), None
-    off = off_nights(pairs.means, 0.0) if seen.first is not None else NOT_OFF
+    off = find_off_nights(pairs.means, 0.0) if seen.first is not None else NOT_OFF
     return replace(
-        _of_scores(found, threshold, frozenset(off.over)),
+        _build_verdict(found, threshold, frozenset(off.over)),
         outage=tuple(pairs.snapshots[place] for place in off.over),
-        about=tuple(_about(found, drifts_in, parsed_shift)),
+        about=tuple(_describe_scope(found, drifts_in, parsed_shift)),
         parsed_shift=parsed_shift,
         drifts_in=drifts_in,
-        notes=(*_notes(found, off, baseline, peer), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
+        notes=(*_build_notes(found, off, baseline, peer), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
     )
 
 
-def _of_scores(found: _Found, threshold: float, off: frozenset[int]) -> Verdict:
+def _build_verdict(found: _ScoreEvidence, threshold: float, off: frozenset[int]) -> Verdict:
     """What the scores under the policy say; `off`: places of snapshots that were off and back, which no change is of."""
     pairs, seen = found.pairs, found.seen
     dated = seen.first if found.is_dated else None
@@ -161,49 +161,49 @@ def _of_scores(found: _Found, threshold: float, off: frozenset[int]) -> Verdict:
     )
 
 
-def _found(
+def _collect_evidence(
     values: pd.DataFrame,
     clusters: Sequence[str],
     others: Mapping[str, pd.DataFrame],
     baseline: int,
     threshold: float,
     items: Sequence[str] | None = None,
-) -> _Found:
+) -> _ScoreEvidence:
     pairs = paired(values, clusters, baseline=baseline, items=items)
-    control = control_of(values, pairs, others) if others and len(pairs.snapshots) > baseline else None
+    control = choose_control(values, pairs, others) if others and len(pairs.snapshots) > baseline else None
     # Without a large range there is no shift to date: it is then that since the baseline.
     needed = threshold if pairs.is_large else None
     if control is None:
         alone = evidence(pairs.means, pairs.spread, pairs.sampling, baseline=baseline, threshold=needed)
-        return _Found(_word(pairs, drifted=False), pairs, alone, _is_found(pairs, alone, threshold))
+        return _ScoreEvidence(_choose_word(pairs, drifted=False), pairs, alone, _is_found(pairs, alone, threshold))
     spread, sampling = control.spread(pairs.spread), control.spread(pairs.sampling)
-    against = evidence_where_known(control.apart, spread, sampling, baseline=baseline, threshold=needed)
+    against = compute_known_evidence(control.apart, spread, sampling, baseline=baseline, threshold=needed)
     is_found = _is_found(pairs, against, threshold)
-    share = _share_of_own_move(pairs.means, control, against) if is_found else None
+    share = _compute_own_share(pairs.means, control, against) if is_found else None
     drifted = share is not None and share >= _OWN
-    own = _evidence_with_own_shift(pairs, against, is_found)
-    return _Found(_word(pairs, drifted=drifted), pairs, own, drifted, control, against.shift, share)
+    own = _add_own_shift(pairs, against, is_found)
+    return _ScoreEvidence(_choose_word(pairs, drifted=drifted), pairs, own, drifted, control, against.shift, share)
 
 
 def _is_found(pairs: Paired, seen: Evidence, threshold: float) -> bool:
     return pairs.is_large and seen.highest is not None and seen.highest >= threshold
 
 
-def _word(pairs: Paired, *, drifted: bool) -> Literal["none", "watch", "drift"]:
+def _choose_word(pairs: Paired, *, drifted: bool) -> Literal["none", "watch", "drift"]:
     return "drift" if drifted else "watch" if pairs.is_large else "none"
 
 
-def _evidence_with_own_shift(pairs: Paired, against: Evidence, is_found: bool) -> Evidence:
+def _add_own_shift(pairs: Paired, against: Evidence, is_found: bool) -> Evidence:
     """The evidence against the others with the shift of the series itself: at the change that was found, else since the baseline."""
     begin, end = pairs.baseline, len(pairs.snapshots)
     first, until = (against.first or begin, against.until or end) if is_found else (begin, end)
-    off = off_nights(pairs.means[:until], 0.0)
+    off = find_off_nights(pairs.means[:until], 0.0)
     means, spread, sampling = (part[:until] for part in (pairs.means, pairs.spread, pairs.sampling))
-    shift = shift_between(means, spread, sampling, first, off.all if is_found else frozenset())
+    shift = estimate_shift(means, spread, sampling, first, off.all if is_found else frozenset())
     return Evidence(against.log10_e, first, *shift, until, against.off if is_found else off)
 
 
-def _share_of_own_move(own: Floats, control: Control, seen: Evidence) -> float | None:
+def _compute_own_share(own: Floats, control: Control, seen: Evidence) -> float | None:
     """Which share of the difference to the others at a change is the series' own move: 1 where they stayed, 0 where they alone moved.
 
     Of two others one may have moved, and their mean with it. The difference is then that to the nearer one, and a series that does not lie
@@ -212,7 +212,7 @@ def _share_of_own_move(own: Floats, control: Control, seen: Evidence) -> float |
     if seen.first is None or seen.until is None:
         return None
     # What was off by itself or beside the others is of neither side.
-    off = seen.off.all | off_nights(own[: seen.until], 0.0).all
+    off = seen.off.all | find_off_nights(own[: seen.until], 0.0).all
     known = np.isfinite(control.apart[: seen.until]) & [place not in off for place in range(seen.until)]
     later = np.arange(seen.until) >= seen.first
     if not (known & ~later).any() or not (known & later).any():
@@ -224,7 +224,7 @@ def _share_of_own_move(own: Floats, control: Control, seen: Evidence) -> float |
     return move / beyond if apart and beyond / apart > _OTHERS else 0.0
 
 
-def _same_shift(read: Paired, pairs: Paired, seen: Evidence) -> float | None:
+def _compute_parsed_shift(read: Paired, pairs: Paired, seen: Evidence) -> float | None:
     """The shift of the parsed scores between the snapshots that the shift of all is between; None where none were parsed on a side."""
     place = {label: at for at, label in enumerate(pairs.snapshots)}
     at = np.array([place.get(label, -1) for label in read.snapshots])
@@ -234,43 +234,43 @@ def _same_shift(read: Paired, pairs: Paired, seen: Evidence) -> float | None:
     return float(read.means[after].mean() - read.means[before].mean()) if before.any() and after.any() else None
 
 
-def _drifts_in(
-    shift: float | None, parsed: float | None, read: _Found | None
+def _classify_drift(
+    shift: float | None, parsed: float | None, read: _ScoreEvidence | None
 ) -> Literal["score and parsed", "parse rate", "score"]:
     if read is not None and read.drifted:
         return "score and parsed"
     return "parse rate" if parsed is None or abs(parsed) < abs(shift or 0.0) / 2 else "score"
 
 
-def _about(found: _Found, drifts_in: str | None, parsed_shift: float | None) -> Iterator[str]:
+def _describe_scope(found: _ScoreEvidence, drifts_in: str | None, parsed_shift: float | None) -> Iterator[str]:
     """What of the scores moved, and how far beyond the other models; nothing where all is plain."""
     if drifts_in == "parse rate":
-        yield f"a drift of the parse rate: the responses that could be parsed moved by {_with_sign(parsed_shift)}"
+        yield f"a drift of the parse rate: the responses that could be parsed moved by {_format_signed(parsed_shift)}"
     elif drifts_in == "score":
-        yield f"not settled on parsed responses alone, which moved by {_with_sign(parsed_shift)}"
+        yield f"not settled on parsed responses alone, which moved by {_format_signed(parsed_shift)}"
     if found.verdict != "none" and found.control:
-        yield f"beyond the other models of these nights ({', '.join(found.control.models)}): {_with_sign(found.apart_shift)}"
+        yield f"beyond the other models of these nights ({', '.join(found.control.models)}): {_format_signed(found.apart_shift)}"
 
 
-def _with_sign(value: float | None) -> str:
+def _format_signed(value: float | None) -> str:
     return "an unknown amount" if value is None else f"{value:+.4f}"
 
 
-def _notes(found: _Found, off: Off, baseline: int, peer: str) -> tuple[str, ...]:
+def _build_notes(found: _ScoreEvidence, off: Off, baseline: int, peer: str) -> tuple[str, ...]:
     """That there is no evidence yet; else where the latest snapshot is, if the range is large and the shift does not last to the end; what was
     off and came back; and who moved, where it is not the series alone, or that nobody can tell."""
     pairs, seen = found.pairs, found.seen
     if seen.first is None:
-        return (early_words(len(pairs.snapshots), baseline + 1),)
+        return (describe_early(len(pairs.snapshots), baseline + 1),)
     notes = []
     lasts = found.is_dated and seen.until == len(pairs.snapshots)
     if pairs.is_large and not lasts:
         notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
     if found.drifted and _is_back(pairs.means, seen):
         notes.append("a drift that reverted: the latest snapshots are back at the level before")
-    notes += _outages(pairs, off)
+    notes += _describe_outages(pairs, off)
     if pairs.is_large and not found.drifted:
-        notes.append(_say_who_moved(found, found.control.models, peer) if found.control else _NO_CONTROL.format(peer))
+        notes.append(_describe_who_moved(found, found.control.models, peer) if found.control else _NO_CONTROL.format(peer))
     return tuple(notes)
 
 
@@ -283,15 +283,17 @@ def _is_back(means: Floats, seen: Evidence) -> bool:
     return abs(latest - before) < abs(latest - during)
 
 
-def _outages(pairs: Paired, off: Off) -> list[str]:
+def _describe_outages(pairs: Paired, off: Off) -> list[str]:
     over = [pairs.snapshots[place] for place in off.over]
     pending = [pairs.snapshots[place] for place in off.pending]
-    notes = [f"off and back, which is an outage and no drift: {and_more(over, _MOST_NAMED)}"] if over else []
-    return [*notes, f"off up to the latest, an outage or a shift: {and_more(pending, _MOST_NAMED)}"] if pending else notes
+    notes = [f"off and back, which is an outage and no drift: {list_first_names(over, _MOST_NAMED)}"] if over else []
+    return (
+        [*notes, f"off up to the latest, an outage or a shift: {list_first_names(pending, _MOST_NAMED)}"] if pending else notes
+    )
 
 
-def _say_who_moved(found: _Found, models: Sequence[str], peer: str) -> str:
-    names = and_more(list(models), _MOST_NAMED)
+def _describe_who_moved(found: _ScoreEvidence, models: Sequence[str], peer: str) -> str:
+    names = list_first_names(list(models), _MOST_NAMED)
     if found.own_share is None:
         return f"not shown to move apart from the other {peer}s of these nights ({names})"
     if found.own_share > _OTHERS:

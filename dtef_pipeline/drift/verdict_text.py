@@ -14,7 +14,7 @@ from dtef_pipeline.drift.changes import WHATS
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 VERDICTS = ("drift", "watch", "none")
 """Worst first."""
@@ -26,7 +26,7 @@ _HUGE = 6.0
 """log10 from which odds are written as a power of ten."""
 
 
-def odds(log10_e: float | None) -> str:
+def format_odds(log10_e: float | None) -> str:
     """How much more likely the snapshots are with a shift than without: `1,200 to 1`, `10^14 to 1`; `-` where it is not known."""
     if log10_e is None or log10_e != log10_e:
         return "-"
@@ -35,53 +35,53 @@ def odds(log10_e: float | None) -> str:
     return f"{float(f'{10**log10_e:.2g}'):,.3g} to 1" if log10_e < 1 else f"{float(f'{10**log10_e:.2g}'):,.0f} to 1"
 
 
-def series_words(row: Mapping[str, Any], keys: Keys) -> str:
+def format_series(row: Mapping[str, Any], keys: Keys) -> str:
     """`gpt-4.1 on GD4/country:kenya, context 0`; no place for a series over all partitions."""
-    return f"{row['model']}{_place_words(row, keys)}, {row['way']}"
+    return f"{row['model']}{_format_place(row, keys)}, {row['way']}"
 
 
-def _place_words(row: Mapping[str, Any], keys: Keys) -> str:
+def _format_place(row: Mapping[str, Any], keys: Keys) -> str:
     place = "/".join(row[name] for name in keys.space if row.get(name))
     return f" on {place}" if place else ""
 
 
-def change_words(change: Mapping[str, Any], subject: Subject) -> str:
+def format_change(change: Mapping[str, Any], subject: Subject) -> str:
     """`parse rate since 2026-01-11: parsed 98.0 %, then parsed 85.0 %`."""
     what = {**WHATS, subject.truth: subject.truths}.get(change["what"], change["what"])
     return f"{what} since {change['snapshot']}: {change['before']}, then {change['after']}"
 
 
-def moved_words(moved: Sequence[Mapping[str, Any]]) -> str:
+def format_moved_items(moved: Sequence[Mapping[str, Any]]) -> str:
     """`GD4/q26 “Do you trust …?” -0.2144, GD4/q21 “How often do you …” -0.2132`."""
-    return ", ".join(f"{one['item']}{_quoted(one.get('text'))} {one['shift']:+.4f}" for one in moved)
+    return ", ".join(f"{one['item']}{_quote_text(one.get('text'))} {one['shift']:+.4f}" for one in moved)
 
 
-def _quoted(text: str | None) -> str:
+def _quote_text(text: str | None) -> str:
     return f" “{shorten(text, _QUOTED, placeholder=' …')}”" if text else ""
 
 
-def by_verdict(row: Mapping[str, Any]) -> tuple[int, float, str, str]:
+def sort_key_of_verdict(row: Mapping[str, Any]) -> tuple[int, float, str, str]:
     """The sort key of rows with a verdict: drift first, then the largest shift or range."""
     rank = VERDICTS.index(row["verdict"]) if row["verdict"] in VERDICTS else len(VERDICTS)
     size = (row["shift"] if row["verdict"] == "drift" else row["gap"]) or 0.0
     return rank, -abs(size), row["model_variant"], row["way"]
 
 
-def reaches(rows: Sequence[Mapping[str, Any]], verdict: str) -> bool:
+def is_at_least(rows: Sequence[Mapping[str, Any]], verdict: str) -> bool:
     """Whether a row has this verdict or a worse one, on its model or on the night."""
     worse = VERDICTS[: VERDICTS.index(verdict) + 1]
     return any(row["verdict"] in worse or row.get("night_verdict") in worse for row in rows)
 
 
-def early_words(known: int, needed: int) -> str:
+def describe_early(known: int, needed: int) -> str:
     """What the reason of a series says that has fewer snapshots than the evidence needs: `too early: 3 of 6 snapshots`."""
     return f"too early: {known} of {needed} snapshots"
 
 
-_EARLY_IN_REASON = re.compile(re.escape(early_words(0, 0)).replace("0", r"\d+"))
+_EARLY_IN_REASON = re.compile(re.escape(describe_early(0, 0)).replace("0", r"\d+"))
 
 
-def too_early(row: Mapping[str, Any]) -> str | None:
+def describe_too_early(row: Mapping[str, Any]) -> str | None:
     """`too early: 3 of 6 snapshots` where nobody can tell yet whether a series drifts; None where one can, or it is not compared."""
     if row["verdict"] is None or row["log10_e"] is not None:
         return None
@@ -89,51 +89,51 @@ def too_early(row: Mapping[str, Any]) -> str | None:
     return found[0] if found else None
 
 
-def early_series(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """`too_early` of each row of which it is."""
-    return list(filter(None, map(too_early, rows)))
+def list_early_series(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """`describe_too_early` of each row of which it is."""
+    return list(filter(None, map(describe_too_early, rows)))
 
 
-def all_moved(row: Mapping[str, Any]) -> bool:
+def is_night_shift(row: Mapping[str, Any]) -> bool:
     """Whether all models of the nights moved together from one snapshot on."""
     return row["night_first_snapshot"] is not None
 
 
-def night_words(row: Mapping[str, Any]) -> str:
-    """`all models together moved down by 0.0812 since 2026-03-06`: of a row of which `all_moved` is true."""
-    return f"all models together moved {shift_words(row['night_shift'])} since {row['night_first_snapshot']}"
+def describe_night(row: Mapping[str, Any]) -> str:
+    """`all models together moved down by 0.0812 since 2026-03-06`: of a row of which `is_night_shift` is true."""
+    return f"all models together moved {format_shift(row['night_shift'])} since {row['night_first_snapshot']}"
 
 
-def shift_words(shift: float) -> str:
+def format_shift(shift: float) -> str:
     """`down by 0.0812`."""
     return f"{'up' if shift > 0 else 'down'} by {abs(shift):.4f}"
 
 
-def night_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[str]:
+def build_night_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[str]:
     """What all models did together: the largest shift."""
-    moved = list(filter(all_moved, rows))
+    moved = list(filter(is_night_shift, rows))
     if not moved:
         return []
     worst = max(moved, key=lambda row: (abs(row["night_shift"]), row["model"]))
-    words = night_words(worst)
-    return [f"{words[0].upper()}{words[1:]}{_place_words(worst, subject.keys)}, {worst['way']}."]
+    words = describe_night(worst)
+    return [f"{words[0].upper()}{words[1:]}{_format_place(worst, subject.keys)}, {worst['way']}."]
 
 
-def about_words(row: Mapping[str, Any]) -> list[str]:
+def describe_scope_lines(row: Mapping[str, Any]) -> list[str]:
     """What a verdict is and is not about, a line each: what of the scores moved, the other models, the night. Nothing where all is plain."""
     lines = [*(row["about"] or ())]
-    if all_moved(row):
-        lines.append(f"the night: {night_words(row)}; look for what they share (provider, network, prompts, parser)")
+    if is_night_shift(row):
+        lines.append(f"the night: {describe_night(row)}; look for what they share (provider, network, prompts, parser)")
         lines.append("it is `watch` and no `drift`, because no other model stood still in these nights")
     return lines
 
 
-def beside_judges(row: Mapping[str, Any]) -> str:
+def describe_judges(row: Mapping[str, Any]) -> str:
     """What the drift of judges has to do with a series that moved; nothing where none judged it, or it did not move."""
     return (row.get("judges_note") or "") if row["verdict"] in NEWS else ""
 
 
-def moved_judges(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+def list_moved_judges(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """A sentence per judge and evaluator whose verdict is drift or watch. `rows`: of JUDGE_DRIFT, with what it was shown."""
     return [_judge_words(row) for row in rows if row["verdict"] in NEWS]
 
@@ -146,12 +146,12 @@ def _judge_words(row: Mapping[str, Any]) -> str:
         interval = f" (95 %: {row['shift_low']:+.4f} to {row['shift_high']:+.4f})" if known else ""
         size = f"shift {row['shift']:+.4f}{interval}"
     since = f" since {row['first_snapshot']}" if row["first_snapshot"] else ""
-    shown = counted(row["n_items"], "stored answer")
+    shown = format_count(row["n_items"], "stored answer")
     who = ", ".join(filter(None, (row["judge"], row["evaluator"])))
     return f"judge {who}: {row['verdict']}{since} on {shown}, {size}; what it judged may have moved with it"
 
 
-def headline(checks: pa.Table, subject: Subject) -> str:
+def build_headline(checks: pa.Table, subject: Subject) -> str:
     """What a reader should know first: the largest drift (model, direction, size, since when), else what to watch, else what was compared.
 
     The largest is by its shift; among series to watch by the range that the rule looks at.
@@ -159,33 +159,36 @@ def headline(checks: pa.Table, subject: Subject) -> str:
     rows = checks.to_pylist()
     if not rows:
         return "No language model was asked; baselines do not drift."
-    return " ".join([_headline(rows, subject), *night_headline(rows, subject)])
+    return " ".join([_build_headline(rows, subject), *build_night_headline(rows, subject)])
 
 
-def _headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
+def _build_headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
     drifted = [row for row in rows if row["verdict"] == "drift"]
     watched = [row for row in rows if row["verdict"] == "watch"]
     if drifted:
         worst = max(drifted, key=lambda row: (abs(row["shift"]), row["model"]))
         return (
-            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {series_words(worst, subject.keys)}, {shift_words(worst['shift'])} "
+            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {format_series(worst, subject.keys)}, {format_shift(worst['shift'])} "
             f"since {worst['first_snapshot']}." + (f" {len(watched)} more to watch." if watched else "")
         )
     if watched:
         worst = max(watched, key=lambda row: (row["gap"] or 0, row["model"]))
         ranged = worst["reason"].partition(";")[0]
-        return f"{_none(rows)}; {len(watched)} of {len(rows)} series to watch. Largest: {series_words(worst, subject.keys)}: {ranged}."
+        return (
+            f"{_describe_no_drift(rows)}; {len(watched)} of {len(rows)} series to watch. Largest: "
+            f"{format_series(worst, subject.keys)}: {ranged}."
+        )
     compared = sum(row["verdict"] is not None for row in rows)
     if not compared:
         close = sum(row["reason"].startswith(TOO_CLOSE) for row in rows)
         why = f": {close} of them asked the same again, but after less than {MIN_HOURS:.0f} hours" if close else ""
         return f"Nothing could be compared yet ({len(rows)} series){why}."
-    return f"{_none(rows)}: {compared} of {len(rows)} series could be compared."
+    return f"{_describe_no_drift(rows)}: {compared} of {len(rows)} series could be compared."
 
 
-def _none(rows: Sequence[dict[str, Any]]) -> str:
+def _describe_no_drift(rows: Sequence[dict[str, Any]]) -> str:
     """That no series drifted; or that it is too early to tell, of some or of all that could be compared."""
-    early = early_series(rows)
+    early = list_early_series(rows)
     if not early:
         return "No drift"
     words = " and ".join(sorted(set(early)))
@@ -205,20 +208,20 @@ _VALUES_IN_REASONS = (
 """What stands in reasons of the rule and of what was compared, and the words that hold for every series with the reason."""
 
 
-def grouped_reasons(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+def group_reasons(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """Reasons with the number of their series, the most frequent first. `counts`: series by reason.
 
     Reasons that differ in nothing but scores, times and counts are one, without these; one that stands alone keeps them.
     """
     found, alone = Counter[str](), dict[str, str]()
     for reason, series in counts.items():
-        group = _without_values(reason)
+        group = _mask_values(reason)
         alone[group] = reason if group not in found else group
         found[group] += series
     return sorted(((alone[group], series) for group, series in found.items()), key=lambda one: (-one[1], one[0]))
 
 
-def _without_values(reason: str) -> str:
+def _mask_values(reason: str) -> str:
     """`the scores are equal in both of the snapshots: below the thresholds 0.05 and 10 %`."""
     for values, words in _VALUES_IN_REASONS:
         reason = values.sub(words, reason)

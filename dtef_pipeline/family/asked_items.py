@@ -15,7 +15,7 @@ from dtef_pipeline.asking.request import Failure, Message, Request
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import PartSettings
 from dtef_pipeline.family.stage import CallPlan, Inputs, Tables
-from dtef_pipeline.identity import messages_id
+from dtef_pipeline.identity import compute_messages_id
 
 AskItem = Callable[[Mapping[str, Any]], Sequence[Message]]
 """What a model is asked of an item, given its row."""
@@ -31,14 +31,14 @@ def plan_items(
     specs = inputs.models.resolve(settings.models) if settings.models else ()
     if computed := [spec.name for spec in specs if spec.is_computed]:
         raise ConfigError(f"model {', '.join(computed)}: it is computed from answers of people; allowed: a model that is asked")
-    asked = _AskedItems(inputs, settings, specs, table, schema, items, [tuple(ask(row)) for row in items.to_pylist()])
+    asked = _ItemCalls(inputs, settings, specs, table, schema, items, [tuple(ask(row)) for row in items.to_pylist()])
     each = len(items) * settings.draws
     expected = {spec.name: each for spec in specs}
-    return CallPlan(specs, expected, each * len(specs), lambda: asked.requests, asked.keys, asked.rows, asked.written)
+    return CallPlan(specs, expected, each * len(specs), lambda: asked.requests, asked.keys, asked.rows, asked.merge_with_stored)
 
 
 @dataclass(frozen=True)
-class _AskedItems:
+class _ItemCalls:
     inputs: Inputs
     settings: PartSettings
     specs: Sequence[ModelSpec]
@@ -52,7 +52,7 @@ class _AskedItems:
     def requests(self) -> list[Request]:
         settings = self.settings
         made = (
-            Request.of_messages(messages, spec, draw, settings.snapshot)
+            Request.build_request(messages, spec, draw, settings.snapshot)
             for spec in self.specs
             for messages in self.messages
             for draw in range(settings.draws)
@@ -61,7 +61,7 @@ class _AskedItems:
 
     @cached_property
     def _prompts(self) -> pa.Table:
-        ids = [messages_id((one.role, one.text) for one in messages) for messages in self.messages]
+        ids = [compute_messages_id((one.role, one.text) for one in messages) for messages in self.messages]
         return self.items.append_column("prompt_id", pa.array(ids, pa.string()))
 
     @cached_property
@@ -74,11 +74,11 @@ class _AskedItems:
 
     def rows(self, stored: pa.Table, failures: Mapping[str, Failure]) -> Tables:
         draws, snapshot, prompts = self.settings.draws, self.settings.snapshot, self._prompts
-        made = (self._calls.answered(prompts, spec, draws, snapshot, stored, failures) for spec in self.specs)
+        made = (self._calls.build_answered_rows(prompts, spec, draws, snapshot, stored, failures) for spec in self.specs)
         return {self.table: pa.concat_tables([self.schema.empty_table(), *made])}
 
-    def written(self, new: Tables) -> Tables:
+    def merge_with_stored(self, new: Tables) -> Tables:
         """The new rows, and those of models that were asked earlier."""
         earlier = self.inputs.earlier(self.table)
         before = self.schema.empty_table() if earlier is None else earlier
-        return {self.table: self._calls.merged(before, new[self.table], self._prompts)}
+        return {self.table: self._calls.merge_rows(before, new[self.table], self._prompts)}

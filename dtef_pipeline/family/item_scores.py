@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import order_in
 from dtef_pipeline.boards.cuts import stack_cuts
-from dtef_pipeline.boards.item_board import item_board
-from dtef_pipeline.boards.latest_rows import latest_rows, with_codes
+from dtef_pipeline.boards.item_board import rank_item_board
+from dtef_pipeline.boards.latest_rows import encode_columns, select_latest_rows
 from dtef_pipeline.boards.mean_columns import ITEM_BOARD_COLUMNS
 from dtef_pipeline.boards.paired_items import compare_boards
 from dtef_pipeline.keys import Space
@@ -24,7 +24,7 @@ from dtef_pipeline.tables import (
     PROMPT_FIELD,
     SAMPLE_FIELDS,
     SNAPSHOT_FIELD,
-    family_rows,
+    build_family_rows,
     field,
 )
 
@@ -65,18 +65,18 @@ class ItemScores:
         return (*self.asked, "metric")
 
 
-def board_schema(scores: pa.Schema, space: Space, columns: ItemScores) -> pa.Schema:
+def build_board_schema(scores: pa.Schema, space: Space, columns: ItemScores) -> pa.Schema:
     """The board of a family with this table of scores: one row per cut, board and model variant."""
-    return pa.schema([CUT_FIELD, *(scores.field(name) for name in (*_levels(space), *columns.board)), *ITEM_BOARD_COLUMNS])
+    return pa.schema([CUT_FIELD, *(scores.field(name) for name in (*_list_levels(space), *columns.board)), *ITEM_BOARD_COLUMNS])
 
 
-def _levels(space: Space) -> list[str]:
+def _list_levels(space: Space) -> list[str]:
     return [name for name in (space.first, space.second) if name]
 
 
-def scores_sql(table: str, space: Space, columns: ItemScores) -> str:
+def build_scores_sql(table: str, space: Space, columns: ItemScores) -> str:
     """SQL of the scores as boards and drift read them: texts, items and clusters under their usual names."""
-    levels = _levels(space)
+    levels = _list_levels(space)
     texts = [*levels, *columns.board, "model", "model_variant", "snapshot", "prompt_id", "truth_id"]
     item = f"{columns.item}::VARCHAR"
     return f"""
@@ -87,33 +87,33 @@ def scores_sql(table: str, space: Space, columns: ItemScores) -> str:
     """
 
 
-def item_boards(
+def compute_item_boards(
     connection: duckdb.DuckDBPyConnection, family: str, table: str, space: Space, columns: ItemScores, schema: pa.Schema
 ) -> Mapping[str, pa.Table]:
     """The board of a family, `FAMILY_board`, and its rows of `comparisons`, by name.
 
     Of each partition the latest snapshot counts that scored half of its items. An item is one of its partition; clusters go across partitions.
     """
-    levels = _levels(space)
+    levels = _list_levels(space)
     series = (*levels, *columns.board, "model_variant")
     whole = f"concat_ws('/', {', '.join(levels)}, item_id)"
     cluster = f"CASE WHEN cluster = item_id THEN {whole} ELSE cluster END"
     part = f"SELECT * REPLACE ({whole} AS item_id, {cluster} AS cluster), concat_ws('/', {', '.join(levels)}) AS part"
     rows = connection.sql(
-        f"{part} FROM ({scores_sql(table, space, columns)}) ORDER BY {', '.join((*series, 'snapshot', 'item_id', 'draw'))}"
+        f"{part} FROM ({build_scores_sql(table, space, columns)}) ORDER BY {', '.join((*series, 'snapshot', 'item_id', 'draw'))}"
     ).to_arrow_table()
     texts = ("part", *series, "model", "snapshot", "item_id", "cluster")
     order = order_in(connection, table)
-    latest = with_codes(latest_rows(connection, with_codes(rows, texts), series, order), texts)
+    latest = encode_columns(select_latest_rows(connection, encode_columns(rows, texts), series, order), texts)
     cuts = {OVERALL: columns.board, BY_PART: (*levels, *columns.board)}
-    boards = {name: item_board(latest, names, part="part", order=order) for name, names in cuts.items()}
+    boards = {name: rank_item_board(latest, names, part="part", order=order) for name, names in cuts.items()}
     compared = compare_boards(latest, columns.board)
     return {
-        f"{family}_board": stack_cuts(boards, schema, cuts_of(space)),
-        "comparisons": family_rows(compared, COMPARISONS, family),
+        f"{family}_board": stack_cuts(boards, schema, list_cuts(space)),
+        "comparisons": build_family_rows(compared, COMPARISONS, family),
     }
 
 
-def cuts_of(space: Space) -> dict[str, tuple[str, ...]]:
+def list_cuts(space: Space) -> dict[str, tuple[str, ...]]:
     """By the name of each cut of a board, the columns that only this cut has."""
-    return {OVERALL: ("n_parts",), BY_PART: tuple(_levels(space))}
+    return {OVERALL: ("n_parts",), BY_PART: tuple(_list_levels(space))}

@@ -8,15 +8,15 @@ from functools import partial
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.family.item_scores import BY_PART, OVERALL, scores_sql
+from dtef_pipeline.family.item_scores import BY_PART, OVERALL, build_scores_sql
 from dtef_pipeline.family.item_subject import item_subject
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.report.stored_rows import StoredRows
-from dtef_pipeline.report.terminal import named_apart
-from dtef_pipeline.site.content import Column, Estimate, Section, Table, table_rows
+from dtef_pipeline.report.terminal import rename_variants
+from dtef_pipeline.site.content import Column, Estimate, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
-from dtef_pipeline.site.verdict_sentences import best_of_models
-from dtef_pipeline.text.counted import counted, plural
+from dtef_pipeline.site.verdict_sentences import describe_best_of_models
+from dtef_pipeline.text.counted import format_count, format_plural
 
 _ITEM_MEASURE = "Mean score over items, 0-1, higher is better"
 _FURTHER_COLUMNS = (
@@ -41,31 +41,34 @@ def item_site(family: Family) -> FamilySite:
 
 
 def _read(connection: duckdb.DuckDBPyConnection, family: Family) -> FamilyView:
-    frame = named_apart(StoredRows(connection).frame(family.board))
-    boards = list(_boards(frame[frame["cut"] == OVERALL], family))
-    verdict = best_of_models(boards[0]) if boards else "Nothing is scored yet."
+    frame = rename_variants(StoredRows(connection).frame(family.board))
+    boards = list(_build_boards(frame[frame["cut"] == OVERALL], family))
+    verdict = describe_best_of_models(boards[0]) if boards else "Nothing is scored yet."
     parts = frame[frame["cut"] == BY_PART]
     return FamilyView(
         verdict,
         boards,
-        sections=[_by_part(parts, family)],
-        item_scores=_item_scores(connection, family),
-        method=[family.help, f"A score is the mean over items; its interval takes {plural(family.scores.cluster_noun)} whole."],
+        sections=[_build_part_section(parts, family)],
+        item_scores=_query_item_scores(connection, family),
+        method=[
+            family.help,
+            f"A score is the mean over items; its interval takes {format_plural(family.scores.cluster_noun)} whole.",
+        ],
         variants=dict(zip(frame["model"], frame["model_variant"], strict=True)),
-        data=[_counts(parts, family)],
+        data=[_build_counts_section(parts, family)],
     )
 
 
-def _boards(frame: pd.DataFrame, family: Family) -> Iterator[RankedBoard]:
+def _build_boards(frame: pd.DataFrame, family: Family) -> Iterator[RankedBoard]:
     ways = list(family.scores.board)
     for at, (values, own) in enumerate(frame.groupby(ways, sort=True, dropna=False)):
-        ordered = table_rows(own.sort_values(["rank", "model"]))
+        ordered = convert_to_rows(own.sort_values(["rank", "model"]))
         rows = [BoardRow.of(one, Estimate.of(one, "score"), _FURTHER_COLUMNS) for one in ordered]
         title = " · ".join(str(value) for value in values if value)
         yield RankedBoard(str(at) if at else "", title, _ITEM_MEASURE, rows, columns=_FURTHER_COLUMNS)
 
 
-def _by_part(frame: pd.DataFrame, family: Family) -> Section:
+def _build_part_section(frame: pd.DataFrame, family: Family) -> Section:
     levels = [name for name in (family.space.first, family.space.second) if name]
     columns = [
         *(Column(name, name.capitalize()) for name in levels),
@@ -73,23 +76,23 @@ def _by_part(frame: pd.DataFrame, family: Family) -> Section:
         Column("rank", "Rank", "count", always=True),
     ]
     columns += [Column("score", "Score", "score", ends=("score_low", "score_high")), *_FURTHER_COLUMNS]
-    rows = sorted(table_rows(frame), key=lambda row: [row[name] for name in (*levels, "model")])
+    rows = sorted(convert_to_rows(frame), key=lambda row: [row[name] for name in (*levels, "model")])
     return Section("parts", f"By {family.part}", [Table(f"Scores in each {family.part}", columns, rows)])
 
 
-def _item_scores(connection: duckdb.DuckDBPyConnection, family: Family) -> pd.DataFrame:
+def _query_item_scores(connection: duckdb.DuckDBPyConnection, family: Family) -> pd.DataFrame:
     levels = ", ".join(name for name in (family.space.first, family.space.second) if name)
-    scores = scores_sql(family.scored, family.space, family.scores)
+    scores = build_scores_sql(family.scored, family.space, family.scores)
     found = connection.sql(
         f"""
         SELECT model, model_variant, concat_ws('/', {levels}, item_id) AS item, avg(score) AS score
         FROM ({scores}) GROUP BY ALL ORDER BY ALL
         """
     ).df()
-    return named_apart(found).assign(label=found["item"], page="")
+    return rename_variants(found).assign(label=found["item"], page="")
 
 
-def _counts(frame: pd.DataFrame, family: Family) -> Section:
+def _build_counts_section(frame: pd.DataFrame, family: Family) -> Section:
     items = frame.groupby([name for name in (family.space.first, family.space.second) if name])["n_items"].max()
-    answer = f"{counted(len(items), family.part)} with {counted(int(items.sum()), 'item')}."
+    answer = f"{format_count(len(items), family.part)} with {format_count(int(items.sum()), 'item')}."
     return Section("items", "what was asked", [], answer)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dtef_pipeline.drift.item_statements import watched_statements
+from dtef_pipeline.drift.item_statements import build_statements
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.family.item_scores import scores_sql
+from dtef_pipeline.family.item_scores import build_scores_sql
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.keys import Keys
 
@@ -35,8 +35,8 @@ def item_subject(family: Family) -> Subject:
         truth="expected answer",
         truths="expected answers",
         reads=(family.scored, family.responses),
-        statements=watched_statements(
-            scores_sql(family.scored, space, columns), family.responses, space.first, columns.board, columns.asked
+        statements=build_statements(
+            build_scores_sql(family.scored, space, columns), family.responses, space.first, columns.board, columns.asked
         ),
         unlike="asked other items",
     )

@@ -17,17 +17,17 @@ FAMILY_GROUP = "dtef.families"
 
 
 @cache
-def plugin_points() -> dict[str, EntryPoint]:
+def find_plugin_points() -> dict[str, EntryPoint]:
     """By the name of the family, without loading it."""
     return {point.name: point for point in sorted(entry_points(group=FAMILY_GROUP), key=lambda one: one.name)}
 
 
-def plugin_families(taken: Collection[str]) -> tuple[Family, ...]:
+def load_plugin_families(taken: Collection[str]) -> tuple[Family, ...]:
     """The records. `taken`: names of other families.
 
     Raises ConfigError for one that cannot be loaded, that is no whole family of its entry point's name, or whose name is taken.
     """
-    return tuple(_load(point, taken) for point in plugin_points().values())
+    return tuple(_load(point, taken) for point in find_plugin_points().values())
 
 
 def _load(point: EntryPoint, taken: Collection[str]) -> Family:

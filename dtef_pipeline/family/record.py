@@ -13,7 +13,7 @@ import pyarrow as pa
 from dtef_pipeline.boards.family_views import BoardView
 from dtef_pipeline.boards.used_calls import FamilyCalls
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.family.item_scores import ItemScores, board_schema
+from dtef_pipeline.family.item_scores import ItemScores, build_board_schema
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.family.stage import Stage, Tables
 from dtef_pipeline.keys import Space
@@ -21,7 +21,7 @@ from dtef_pipeline.preference.paired_source import PairedSource
 from dtef_pipeline.tables import TableSpec
 
 
-class Loaded(NamedTuple):
+class LoadedPart(NamedTuple):
     """A partition as a file has it."""
 
     key: str
@@ -94,7 +94,7 @@ class Family:
     """The roles beside that of candidates that it has all responses in which stand in no other family's tables."""
     help: str = ""
     """What it evaluates, in a sentence."""
-    load: Callable[[Path], Iterable[Loaded]] | None = None
+    load: Callable[[Path], Iterable[LoadedPart]] | None = None
     """Reads a file that `add` is given. Raises DtefError. None: the family has rooms of its own.
 
     With it the engine assembles the whole family: its space has two levels, its settings are PartSettings, and its scores are as of `scores`.
@@ -133,7 +133,7 @@ class Family:
             return self.tables
         schema = self.tables[self.scored].schema
         assert schema is not None, f"{self.scored} has no schema"
-        made = TableSpec(board_schema(schema, self.space, self.scores), remake=f"dtef {self.name} board --refresh")
+        made = TableSpec(build_board_schema(schema, self.space, self.scores), remake=f"dtef {self.name} board --refresh")
         return {**self.tables, self.board: made}
 
     @property
@@ -159,10 +159,10 @@ class Family:
         return self.calls.tables[0].table
 
 
-def loaded_parts(family: Family, path: Path) -> Mapping[str, Loaded]:
+def load_parts(family: Family, path: Path) -> Mapping[str, LoadedPart]:
     """The partitions of a file, by key. Raises DtefError for a fault in it, and for a partition that stands in it twice."""
     assert family.load is not None, f"{family.name} loads no files"
-    found: dict[str, Loaded] = {}
+    found: dict[str, LoadedPart] = {}
     for one in family.load(path):
         if one.key in found:
             raise DtefError(f"{path}: {one.key} stands in it twice")

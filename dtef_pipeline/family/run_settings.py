@@ -28,7 +28,7 @@ from dtef_pipeline.asking.draws import Draws
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.documents import Part, in_one_line, read_document
+from dtef_pipeline.documents import Part, format_in_one_line, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.member_docstrings import member_docstrings
 
@@ -64,7 +64,7 @@ ONLY_COMMAND, ONLY_PANEL, NOT_COMMAND, NOT_API = (
 )
 
 
-def readable(read: Callable[[Any], object], named: str = "") -> AfterValidator:
+def make_validator(read: Callable[[Any], object], named: str = "") -> AfterValidator:
     """A check of a value: `read` raises ConfigError for one that is not allowed. `named`: how its messages begin with the setting's name."""
 
     def check(value: Any) -> Any:
@@ -80,7 +80,7 @@ def readable(read: Callable[[Any], object], named: str = "") -> AfterValidator:
 class RunSettings(Part):
     """What every run that asks models is given."""
 
-    snapshot: Annotated[str, readable(require_safe), Setting(doors=())] = "base"
+    snapshot: Annotated[str, make_validator(require_safe), Setting(doors=())] = "base"
     """Label of this evaluation pass: base, a date, or another name; a new one asks everything afresh."""
     max_cost_usd: Annotated[float | None, Field(ge=0), Setting(ONLY_PANEL)] = None
     """US dollars that the run may spend."""
@@ -126,12 +126,12 @@ def setting(model: type[RunSettings], name: str) -> Setting:
 
 
 @cache
-def settings_at(model: type[RunSettings], door: Door) -> tuple[str, ...]:
+def list_settings_at(model: type[RunSettings], door: Door) -> tuple[str, ...]:
     """The settings that people may give there."""
     return tuple(name for name in model.model_fields if door in setting(model, name).doors)
 
 
-def with_fields(base: type[Form], name: str, model: type[RunSettings], names: Iterable[str]) -> type[Form]:
+def build_form(base: type[Form], name: str, model: type[RunSettings], names: Iterable[str]) -> type[Form]:
     """A form that has these fields beside those of `base`, with the bounds and the descriptions of the model."""
     described, fields = member_docstrings(model), {}
     for one in names:
@@ -141,38 +141,40 @@ def with_fields(base: type[Form], name: str, model: type[RunSettings], names: It
     return create_model(name, __base__=base, __doc__=base.__doc__, __module__=model.__module__, **fields)  # type: ignore[call-overload, no-any-return]
 
 
-def settings_of(model: type[FamilySettings], given: Mapping[str, Any]) -> FamilySettings:
+def build_settings(model: type[FamilySettings], given: Mapping[str, Any]) -> FamilySettings:
     """The settings as they were given; what was not has its default. Raises ConfigError for a value that is not allowed."""
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:
-        raise ConfigError(in_one_line(error, model)) from None
+        raise ConfigError(format_in_one_line(error, model)) from None
 
 
-def panel_settings(path: Path, section: str, model: type[FamilySettings]) -> FamilySettings | None:
+def load_panel_settings(path: Path, section: str, model: type[FamilySettings]) -> FamilySettings | None:
     """The settings of a section of a panel file; None where it has none. An empty `section`: the keys at the top of the file.
 
     Raises ConfigError with file, line, what arrived and what is allowed.
     """
-    names = settings_at(model, Door.PANEL)
-    form = with_fields(Part, f"{model.__name__}Panel", model, names)
+    names = list_settings_at(model, Door.PANEL)
+    form = build_form(Part, f"{model.__name__}Panel", model, names)
     document = read_document(path, "panel file", [section] if section else names)
     if section:
         found = document.section(section, form)
     else:  # other keys there are sections of others
-        found = document.checked(form, {name: value for name, value in document.values.items() if name in names})
+        found = document.validate_as(form, {name: value for name, value in document.values.items() if name in names})
     if found is None:
         return None
     given = found.model_dump(exclude_unset=True)
     files = {name: str(path.parent.absolute() / given[name]) for name in given if given[name] and setting(model, name).is_file}
-    return settings_of(model, given | files)
+    return build_settings(model, given | files)
 
 
-def command_settings(model: type[FamilySettings], given: Mapping[str, Any], panel: FamilySettings | None) -> FamilySettings:
-    """The settings of a command: what its options give, and what only a panel file can say. Raises ConfigError as `settings_of`."""
+def build_command_settings(
+    model: type[FamilySettings], given: Mapping[str, Any], panel: FamilySettings | None
+) -> FamilySettings:
+    """The settings of a command: what its options give, and what only a panel file can say. Raises ConfigError as `build_settings`."""
     said = panel.model_dump(exclude_unset=True) if panel else {}
-    only_panel = set(settings_at(model, Door.PANEL)) - set(settings_at(model, Door.COMMAND)) - set(ASKING_SETTINGS)
-    return settings_of(model, {name: said[name] for name in said if name in only_panel} | dict(given))
+    only_panel = set(list_settings_at(model, Door.PANEL)) - set(list_settings_at(model, Door.COMMAND)) - set(ASKING_SETTINGS)
+    return build_settings(model, {name: said[name] for name in said if name in only_panel} | dict(given))
 
 
 def budgets_of(settings: RunSettings, specs: Iterable[ModelSpec]) -> tuple[dict[str, Budget], dict[str, Budget]]:

@@ -23,7 +23,7 @@ Tables = Mapping[str, pa.Table]
 """Rows by the name of their table."""
 
 
-def joined_rows(parts: Sequence[Tables]) -> Tables:
+def concatenate_tables(parts: Sequence[Tables]) -> Tables:
     """The rows of several parts of a partition; each has the tables of the first."""
     return {name: pa.concat_tables([one[name] for one in parts]) for name in parts[0]}
 
@@ -121,7 +121,7 @@ class EpisodePlan:
     """Makes them one by one, when their turn comes."""
     rows: Callable[[Sequence[Any], Sequence[Played]], Tables]
     """The new rows of some of the episodes, and what came of each; of none, tables without rows."""
-    written: Callable[[Tables], Tables] = lambda new: new
+    merge_with_stored: Callable[[Tables], Tables] = lambda new: new
     """What is written, of all new rows: merged with those that are there, while no other run writes them."""
     stand_in: Callable[[Any, Request, str], str | None] = lambda episode, request, text: text
     """For an estimate, a reply that an episode can go on with: the text, of the usual length, in the form that is asked for. None: the
@@ -149,25 +149,25 @@ class Check:
     """What it finds is an error, though no stage waits for it; otherwise a warning."""
 
 
-def unique(name: str, description: str, table: str, columns: Sequence[str]) -> Check:
+def make_uniqueness_check(name: str, description: str, table: str, columns: Sequence[str]) -> Check:
     """The check that no two rows of a partition have the same values in these columns."""
 
-    def repeated(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    def find_repeated(_: Inputs, rows: pa.Table) -> Iterator[str]:
         counts = rows.group_by(list(columns)).aggregate([([], "count_all")])
         for row in counts.filter(pc.greater(counts["count_all"], 1)).select(list(columns)).to_pylist():
             yield " ".join(str(value) for value in row.values())
 
-    return Check(name, description, table, tuple(columns), repeated, blocking=True)
+    return Check(name, description, table, tuple(columns), find_repeated, blocking=True)
 
 
 FAILED_SHARE = 0.01
 """Share of a model's calls that failed for good, above which one is warned."""
 
 
-def few_failures(name: str, table: str, state: str, what: str) -> Check:
+def make_failure_check(name: str, table: str, state: str, what: str) -> Check:
     """The check that warns of models for which more than FAILED_SHARE of `what` failed for good: rows whose column `state` says `error`."""
 
-    def failed(_: Inputs, rows: pa.Table) -> Iterator[str]:
+    def find_failing_models(_: Inputs, rows: pa.Table) -> Iterator[str]:
         frame = rows.to_pandas()
         shares = (frame[state] == "error").groupby(frame["model"]).mean()
         for model, share in shares[shares > FAILED_SHARE].items():
@@ -176,7 +176,7 @@ def few_failures(name: str, table: str, state: str, what: str) -> Check:
     described = (
         f"Warns of models for which more than {FAILED_SHARE:.0%} of the {what} failed for good; a rerun asks those again."
     )
-    return Check(name, described, table, ("model", state), failed)
+    return Check(name, described, table, ("model", state), find_failing_models)
 
 
 class Foreseen(NamedTuple):
@@ -203,7 +203,7 @@ class CallPlan:
     """Keys of responses that count where they are stored: of these requests, and of others that nobody is asked."""
     rows: Callable[[pa.Table, Mapping[str, Failure]], Tables]
     """The new rows, of stored responses (any superset) and what failed, by request key."""
-    written: Callable[[Tables], Tables] = lambda new: new
+    merge_with_stored: Callable[[Tables], Tables] = lambda new: new
     foresee: Callable[[], Mapping[str, Foreseen]] = dict
     """For an estimate, what is known of replies, by request key. It is called after `requests`."""
 

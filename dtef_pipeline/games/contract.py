@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.nearest import list_nearest
 
 IllegalKind = Literal["illegal", "unparsed", "refused"]
 EpisodeOutcome = Literal["win", "loss", "draw", "unsolved", "agreement", "no_agreement"]
@@ -102,7 +102,7 @@ class Scenario(Protocol[State]):
     def reset(self, seed: int, seating: tuple[int, ...]) -> State:
         """The first state. The deal follows from the seed alone, whoever sits where: `seating` has the number of the player of each seat."""
 
-    def to_move(self, state: State) -> int | None:
+    def seat_to_move(self, state: State) -> int | None:
         """The seat whose turn it is; None: the game is over."""
 
     def observation(self, state: State, seat: int) -> str:
@@ -120,13 +120,13 @@ class Scenario(Protocol[State]):
     def result(self, state: State) -> GameResult | None:
         """How it ended; None while it goes on."""
 
-    def stopped(self, state: State, seat: int | None) -> GameResult:
+    def stop_episode(self, state: State, seat: int | None) -> GameResult:
         """The result of an episode that ends before its end: the seat forfeits; None: the limit of turns was reached."""
 
     def default(self, state: State, seat: int) -> str:
         """The command that is played for a seat without a legal one, where the manifest says `on_illegal: default`."""
 
-    def measured(self, state: State, seat: int) -> Mapping[str, Count]:
+    def measure_seat(self, state: State, seat: int) -> Mapping[str, Count]:
         """What an episode with this last state counts for each of `metrics`, of one seat. Of a metric left out it says nothing."""
 
     def ending(self, state: State) -> GameEnding:
@@ -135,10 +135,10 @@ class Scenario(Protocol[State]):
         It is asked for once there is a result, so that nothing of it reaches a player who is still to move.
         """
 
-    def told(self, state: State) -> dict[str, Any]:
+    def encode_state(self, state: State) -> dict[str, Any]:
         """The whole state in JSON values, for people who look at a trace: with what seats hide from each other."""
 
-    def permuted(self, state: State, seat: int, rng: random.Random) -> State:
+    def permute_hidden(self, state: State, seat: int, rng: random.Random) -> State:
         """A state that looks the same to the seat, with all that it cannot see dealt anew: for the test that nothing leaks."""
 
 
@@ -146,7 +146,7 @@ class Scenario(Protocol[State]):
 class SpokenScenario(Protocol):
     """A scenario whose moves are messages, with words for the others: what a person writes is read as it stands, like a model's reply."""
 
-    def choice_words(self, command: str) -> str:
+    def describe_choice(self, command: str) -> str:
         """A legal command as people read it in a list, in one line that no other legal command has."""
 
 
@@ -154,7 +154,7 @@ class SpokenScenario(Protocol):
 class FreeCommands(Protocol):
     """A scenario with commands that may be said in every turn and are no moves of the game: its list of legal commands leaves them out."""
 
-    def always_legal(self, state: Any, seat: int) -> tuple[str, ...]:
+    def list_always_legal(self, state: Any, seat: int) -> tuple[str, ...]:
         """These commands; none where it is not the seat's turn."""
 
 
@@ -197,26 +197,26 @@ class GameTrace:
     """By seat, of an episode with a result."""
 
 
-def baseline_rng(seed: int, seat: int) -> random.Random:
+def make_baseline_rng(seed: int, seat: int) -> random.Random:
     """The random numbers of a baseline at a seat of an episode: those of other seats and of the deal say nothing of them."""
     return random.Random(digest(seed, seat))  # noqa: S311 - a game's dice, no secret
 
 
-def baselines_of(scenario: Scenario[Any]) -> Mapping[str, Chooses]:
+def list_baselines(scenario: Scenario[Any]) -> Mapping[str, Chooses]:
     """All baselines of a scenario by name: `random`, `first-legal`, and its own, which may put others in their place."""
 
-    def at_random(state: Any, seat: int, rng: random.Random) -> str:
+    def choose_at_random(state: Any, seat: int, rng: random.Random) -> str:
         return rng.choice(scenario.legal(state, seat))
 
-    def first_legal(state: Any, seat: int, _: random.Random) -> str:
+    def choose_first_legal(state: Any, seat: int, _: random.Random) -> str:
         return scenario.legal(state, seat)[0]
 
-    return {"random": at_random, "first-legal": first_legal, **scenario.baselines}
+    return {"random": choose_at_random, "first-legal": choose_first_legal, **scenario.baselines}
 
 
-def baseline_of(scenario: Scenario[Any], name: str) -> Chooses:
+def find_baseline(scenario: Scenario[Any], name: str) -> Chooses:
     """A baseline of a scenario by name. Raises ConfigError for one that it does not have."""
-    known = baselines_of(scenario)
+    known = list_baselines(scenario)
     if name not in known:
-        raise ConfigError(f"baseline/{name}: {scenario.name} has none of that name; allowed: {nearest(name, known)}")
+        raise ConfigError(f"baseline/{name}: {scenario.name} has none of that name; allowed: {list_nearest(name, known)}")
     return known[name]

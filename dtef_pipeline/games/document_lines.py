@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from dtef_pipeline.documents import in_one_line
+from dtef_pipeline.documents import format_in_one_line
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
@@ -20,13 +20,13 @@ LineDocument = Persona | ScenarioManifest
 _MODELS: Mapping[LineKind, type[LineDocument]] = MappingProxyType({"persona": Persona, "scenario": ScenarioManifest})
 
 
-def document_lines(kind: LineKind, documents: Iterable[LineDocument]) -> str:
+def write_document_lines(kind: LineKind, documents: Iterable[LineDocument]) -> str:
     """One line per version of a document, in the order of ids and versions, as canonical JSON: equal documents give equal text."""
     ordered = sorted(documents, key=lambda one: (one.id, one.version))
-    return "".join(f"{_line_of(kind, one)}\n" for one in ordered)
+    return "".join(f"{_write_line(kind, one)}\n" for one in ordered)
 
 
-def kind_of_lines(data: bytes) -> LineKind:
+def detect_line_kind(data: bytes) -> LineKind:
     """What the first line says that the lines are; `scenario` where it says nothing that is known."""
     try:
         first = json.loads(next(filter(None, data.decode("utf-8-sig").split("\n")), "{}"))
@@ -43,23 +43,23 @@ def read_document_lines(kind: LineKind, data: bytes, where: str) -> dict[int, Li
     """
     found: dict[int, LineDocument] = {}
     lines: dict[str, int] = {}
-    for number, line in enumerate(_text_of(data, where).split("\n"), start=1):
+    for number, line in enumerate(_decode_lines(data, where).split("\n"), start=1):
         if not line.strip():
             continue
-        document = _document_of(kind, line, where, number)
-        earlier = lines.setdefault(version_name(document), number)
+        document = _parse_document_line(kind, line, where, number)
+        earlier = lines.setdefault(format_version_name(document), number)
         if found.setdefault(earlier, document) != document:
             raise SourceError(
                 f"line {earlier} has other content",
                 where=where,
                 line=number,
-                arrived=version_name(document),
+                arrived=format_version_name(document),
                 allowed=f"each version of a {kind} once",
             )
     return found
 
 
-def new_documents(
+def find_new_documents(
     given: Mapping[int, LineDocument], known: Iterable[LineDocument], where: str, statuses: Sequence[str] = ()
 ) -> dict[int, LineDocument]:
     """Those of the given documents, by line, of which there is nothing equal.
@@ -73,18 +73,18 @@ def new_documents(
 
     Raises SourceError, with the line, for a version that is known with other content.
     """
-    versions = {version_name(one): one for one in known}
+    versions = {format_version_name(one): one for one in known}
     found: dict[int, LineDocument] = {}
     for line, document in given.items():
-        there = versions.get(version_name(document))
-        fields = _different_fields(document, there) if there else []
+        there = versions.get(format_version_name(document))
+        fields = _list_different_fields(document, there) if there else []
         is_later = there is not None and fields == ["status"] and statuses
         if fields and not is_later:
             raise SourceError(
                 "is there already with other content",
                 where=where,
                 line=line,
-                arrived=version_name(document),
+                arrived=format_version_name(document),
                 allowed=f"the same {', '.join(fields)}, or another version",
             )
         if there is None or (is_later and statuses.index(document.status) > statuses.index(there.status)):
@@ -92,21 +92,21 @@ def new_documents(
     return found
 
 
-def version_name(document: LineDocument) -> str:
+def format_version_name(document: LineDocument) -> str:
     """Id and version, as tables have it: `cautious:v2`."""
     return f"{document.id}:v{document.version}"
 
 
-def _different_fields(document: LineDocument, other: LineDocument) -> list[str]:
+def _list_different_fields(document: LineDocument, other: LineDocument) -> list[str]:
     return [name for name in type(document).model_fields if getattr(document, name) != getattr(other, name)]
 
 
-def _line_of(kind: LineKind, document: LineDocument) -> str:
-    told = {"kind": kind, "schema": LINE_SCHEMA, **document.model_dump(mode="json")}
-    return json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+def _write_line(kind: LineKind, document: LineDocument) -> str:
+    line_values = {"kind": kind, "schema": LINE_SCHEMA, **document.model_dump(mode="json")}
+    return json.dumps(line_values, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _text_of(data: bytes, where: str) -> str:
+def _decode_lines(data: bytes, where: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -114,8 +114,8 @@ def _text_of(data: bytes, where: str) -> str:
         raise SourceError(f"not UTF-8 (byte 0x{error.object[error.start]:02x})", where=where, line=line) from error
 
 
-def _document_of(kind: LineKind, line: str, where: str, number: int) -> LineDocument:
-    def fault(problem: str, arrived: object) -> SourceError:
+def _parse_document_line(kind: LineKind, line: str, where: str, number: int) -> LineDocument:
+    def make_line_error(problem: str, arrived: object) -> SourceError:
         allowed = f'an object with "kind": "{kind}", "schema": {LINE_SCHEMA} and the fields of a {kind}'
         return SourceError(problem, where=where, line=number, arrived=arrived, allowed=allowed)
 
@@ -124,18 +124,18 @@ def _document_of(kind: LineKind, line: str, where: str, number: int) -> LineDocu
         line.encode()
         json.dumps(given, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise fault(f"no usable JSON: {error}", line[:80]) from error
+        raise make_line_error(f"no usable JSON: {error}", line[:80]) from error
     if not isinstance(given, dict):
-        raise fault("no JSON object", given if len(line) <= 80 else line[:80])
+        raise make_line_error("no JSON object", given if len(line) <= 80 else line[:80])
     for name, value in (("kind", kind), ("schema", LINE_SCHEMA)):
         arrived = given.pop(name, None)
         if arrived != value or type(arrived) is not type(value):
-            raise fault(f"{name} is not {value!r}", arrived[:80] if isinstance(arrived, str) else arrived)
+            raise make_line_error(f"{name} is not {value!r}", arrived[:80] if isinstance(arrived, str) else arrived)
     model = _MODELS[kind]
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise SourceError(in_one_line(error, model), where=where, line=number) from error
+        raise SourceError(format_in_one_line(error, model), where=where, line=number) from error
 
 
 def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

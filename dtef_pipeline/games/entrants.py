@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import baseline_of, baselines_of
+from dtef_pipeline.games.contract import find_baseline, list_baselines
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona, Player
-from dtef_pipeline.text.counted import and_more, counted
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.counted import format_count, list_first_names
+from dtef_pipeline.text.nearest import list_nearest
 
-_MOST_BASELINES_TOLD = 12
+_MOST_BASELINES_LISTED = 12
 
 
-def player_named(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
+def resolve_player(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
     """The one player that a name stands for. What stands before an @ is a persona (`cautious`, `cautious:v2`) where there is one of that name;
     else the @ belongs to the model, `gpt-4.1-mini@temperature=0.7`.
 
@@ -24,19 +24,21 @@ def player_named(pack: Pack, models: Models, personas: Mapping[str, Persona], na
     """
     if name.startswith(BASELINE_PREFIX):
         baseline = name.removeprefix(BASELINE_PREFIX)
-        baseline_of(pack.scenario, baseline)
+        find_baseline(pack.scenario, baseline)
         return Player(baseline=baseline)
     before, at, model = name.partition("@")
     persona = personas.get(before) if at else None
-    found = models_named([pack], models, personas, model if persona else name)
+    found = resolve_player_models([pack], models, personas, model if persona else name)
     if len(found) != 1:
-        raise ConfigError(f"player {name}: {counted(len(found), 'model')}; allowed: one model, or a baseline")
+        raise ConfigError(f"player {name}: {format_count(len(found), 'model')}; allowed: one model, or a baseline")
     if found[0].is_computed:
         raise ConfigError(f"player {name}: it is computed from other data; allowed: a model that is asked, or a baseline")
     return Player(found[0], persona)
 
 
-def models_named(packs: Iterable[Pack], models: Models, personas: Mapping[str, Persona], name: str) -> tuple[ModelSpec, ...]:
+def resolve_player_models(
+    packs: Iterable[Pack], models: Models, personas: Mapping[str, Persona], name: str
+) -> tuple[ModelSpec, ...]:
     """The models that a player's name stands for. Raises ConfigError with the scenarios' baselines, and with personas where one was meant."""
     try:
         return tuple(models.resolve([name]))
@@ -45,27 +47,29 @@ def models_named(packs: Iterable[Pack], models: Models, personas: Mapping[str, P
         if _is_known(models, before):
             raise
         if at and "=" not in rest.partition("@")[0]:
-            raise ConfigError(f"player {name}: there is no persona {before!r}; known: {nearest(before, personas)}") from error
-        raise ConfigError(f"player {name}: {_of_no_name(packs, models, before)}") from error
+            raise ConfigError(
+                f"player {name}: there is no persona {before!r}; known: {list_nearest(before, personas)}"
+            ) from error
+        raise ConfigError(f"player {name}: {_describe_unknown_name(packs, models, before)}") from error
 
 
-def _of_no_name(packs: Iterable[Pack], models: Models, name: str) -> str:
-    known = {key: [f"{BASELINE_PREFIX}{one}" for one in baselines_of(pack.scenario)] for pack in packs for key in [pack.name]}
-    meant = f"{BASELINE_PREFIX}{name}"
-    having = [key for key, baselines in known.items() if meant in baselines]
+def _describe_unknown_name(packs: Iterable[Pack], models: Models, name: str) -> str:
+    known = {key: [f"{BASELINE_PREFIX}{one}" for one in list_baselines(pack.scenario)] for pack in packs for key in [pack.name]}
+    baseline_name = f"{BASELINE_PREFIX}{name}"
+    having = [key for key, baselines in known.items() if baseline_name in baselines]
     if having:
-        told = f"{meant}, a baseline of {' and '.join(having)}; "
+        allowed_names = f"{baseline_name}, a baseline of {' and '.join(having)}; "
     elif not known:
-        told = ""
+        allowed_names = ""
     elif len(known) == 1:
-        told = f"{and_more(next(iter(known.values())), _MOST_BASELINES_TOLD)} of {next(iter(known))}; "
+        allowed_names = f"{list_first_names(next(iter(known.values())), _MOST_BASELINES_LISTED)} of {next(iter(known))}; "
     else:
-        told = f"{nearest(meant, {one for baselines in known.values() for one in baselines}, _MOST_BASELINES_TOLD)}; "
+        allowed_names = f"{list_nearest(baseline_name, {one for baselines in known.values() for one in baselines}, _MOST_BASELINES_LISTED)}; "
     held = "".join(f" ({file} holds none)" for file in models.files_of_none)
     asked = {key for key, spec in models.specs.items() if not spec.is_computed}
-    others = nearest(name, {*asked, *(key for key, members in models.collections.items() if asked.issuperset(members))})
+    others = list_nearest(name, {*asked, *(key for key, members in models.collections.items() if asked.issuperset(members))})
     return (
-        f"no model or collection {name!r}{held}; allowed: {told}a model or collection: {others} (`dtef models` lists all); "
+        f"no model or collection {name!r}{held}; allowed: {allowed_names}a model or collection: {others} (`dtef models` lists all); "
         "or a litellm string such as openai/gpt-4.1-mini"
     )
 
@@ -77,7 +81,7 @@ def _is_known(models: Models, name: str) -> bool:
         return False
 
 
-def names_of_players(text: str) -> list[str]:
+def split_player_names(text: str) -> list[str]:
     """The names in a list with commas. A comma within the settings of a model parts no names: `mini@temperature=0,top_p=1,baseline/random`."""
     names: list[str] = []
     for part in (one.strip() for one in text.split(",")):
@@ -94,7 +98,7 @@ ALL_BASELINES = ("baselines", f"{BASELINE_PREFIX}all")
 """What people give for all baselines that a scenario has."""
 
 
-def entrants(
+def resolve_entrants(
     pack: Pack, models: Models, personas: Mapping[str, Persona], players: Sequence[str], chosen: Sequence[str]
 ) -> list[Player]:
     """The players under test, each once: every model as every persona of `chosen` (ids, or `none`; empty: as itself), and baselines.
@@ -102,35 +106,39 @@ def entrants(
     `players`: names or collections of models, `baseline/NAME`, or `baselines`: all that the scenario has. A baseline that it does not have is
     left out, as long as another player is named. Raises ConfigError for names that are not known, and where nobody would be left.
     """
-    roles = [None if one == AS_ITSELF else _persona(one, personas) for one in dict.fromkeys(chosen or [AS_ITSELF])]
-    absent = absent_baselines(pack, players)
+    roles = [None if one == AS_ITSELF else _find_persona(one, personas) for one in dict.fromkeys(chosen or [AS_ITSELF])]
+    absent = list_absent_baselines(pack, players)
     if absent and len(absent) == len(set(players)):
-        baseline_of(pack.scenario, absent[0].removeprefix(BASELINE_PREFIX))
+        find_baseline(pack.scenario, absent[0].removeprefix(BASELINE_PREFIX))
     found: list[Player] = []
     for name in dict.fromkeys(one for one in players if one not in absent):
         if name in ALL_BASELINES:
-            found += [Player(baseline=one) for one in baselines_of(pack.scenario)]
+            found += [Player(baseline=one) for one in list_baselines(pack.scenario)]
         elif name.startswith(BASELINE_PREFIX) or (name.partition("@")[0] in personas and "@" in name):
-            found.append(player_named(pack, models, personas, name))
+            found.append(resolve_player(pack, models, personas, name))
         else:
-            found += [Player(spec, role) for spec in _models_asked([pack], models, personas, name) for role in roles]
+            found += [Player(spec, role) for spec in _resolve_asked_models([pack], models, personas, name) for role in roles]
     return list({(one.persona_name, one.variant): one for one in found}.values())
 
 
-def absent_baselines(pack: Pack, players: Sequence[str]) -> list[str]:
+def list_absent_baselines(pack: Pack, players: Sequence[str]) -> list[str]:
     """The names `baseline/NAME` among the players that are no baselines of the scenario, each once."""
-    known = {*ALL_BASELINES, *(f"{BASELINE_PREFIX}{one}" for one in baselines_of(pack.scenario))}
+    known = {*ALL_BASELINES, *(f"{BASELINE_PREFIX}{one}" for one in list_baselines(pack.scenario))}
     return [one for one in dict.fromkeys(players) if one.startswith(BASELINE_PREFIX) and one not in known]
 
 
-def absent_by_scenario(packs: Mapping[str, Pack], players: Sequence[str]) -> dict[str, list[str]]:
+def list_absent_by_scenario(packs: Mapping[str, Pack], players: Sequence[str]) -> dict[str, list[str]]:
     """By scenario, the baselines among the players that it does not have. Raises ConfigError for one that none of the scenarios has."""
-    found = {key: absent_baselines(one, players) for key, one in packs.items()}
+    found = {key: list_absent_baselines(one, players) for key, one in packs.items()}
     for name in dict.fromkeys(players):
         if found and all(name in absent for absent in found.values()):
-            known = {f"{BASELINE_PREFIX}{one}" for pack in packs.values() for one in baselines_of(pack.scenario)}
-            where = f"{next(iter(found))} has none" if len(found) == 1 else f"none of {counted(len(found), 'scenario')} has one"
-            raise ConfigError(f"{name}: {where} of that name; allowed: {ALL_BASELINES[0]}, {nearest(name, known)}")
+            known = {f"{BASELINE_PREFIX}{one}" for pack in packs.values() for one in list_baselines(pack.scenario)}
+            where = (
+                f"{next(iter(found))} has none"
+                if len(found) == 1
+                else f"none of {format_count(len(found), 'scenario')} has one"
+            )
+            raise ConfigError(f"{name}: {where} of that name; allowed: {ALL_BASELINES[0]}, {list_nearest(name, known)}")
     return {key: absent for key, absent in found.items() if absent}
 
 
@@ -141,39 +149,41 @@ def refuse_unknown_models(
     for name in players:
         before, at, _ = name.partition("@")
         if name not in ALL_BASELINES and not name.startswith(BASELINE_PREFIX) and not (at and before in personas):
-            _models_asked(packs, models, personas, name)
+            _resolve_asked_models(packs, models, personas, name)
 
 
-def without_opponents(packs: Mapping[str, Pack]) -> list[str]:
+def list_solo_scenarios(packs: Mapping[str, Pack]) -> list[str]:
     """The scenarios of one seat, where nobody sits opposite."""
     return [key for key, one in packs.items() if len(one.manifest.seats) == 1]
 
 
-def opponent_named(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
+def resolve_opponent(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
     """An opponent: `baseline/NAME` or `NAME` of a baseline, a model, or PERSONA@MODEL. Raises ConfigError for a name that is not known."""
-    return player_named(pack, models, personas, opponent_item_name(pack, name))
+    return resolve_player(pack, models, personas, name_opponent_item(pack, name))
 
 
-def opponent_item_name(pack: Pack, name: str) -> str:
+def name_opponent_item(pack: Pack, name: str) -> str:
     """The opponent's name as items have it: that of a baseline with `baseline/`, that of a model as it is given."""
-    if not name.startswith(BASELINE_PREFIX) and name in baselines_of(pack.scenario):
+    if not name.startswith(BASELINE_PREFIX) and name in list_baselines(pack.scenario):
         return f"{BASELINE_PREFIX}{name}"
     return name
 
 
-def models_among(players: Sequence[Player]) -> list[ModelSpec]:
+def list_player_models(players: Sequence[Player]) -> list[ModelSpec]:
     """The models of the players, each variant once."""
     return list({one.model.variant: one.model for one in players if one.model is not None}.values())
 
 
-def _persona(name: str, personas: Mapping[str, Persona]) -> Persona:
+def _find_persona(name: str, personas: Mapping[str, Persona]) -> Persona:
     if name not in personas:
-        raise ConfigError(f"persona {name}: not known; allowed: {AS_ITSELF}, {nearest(name, personas)}")
+        raise ConfigError(f"persona {name}: not known; allowed: {AS_ITSELF}, {list_nearest(name, personas)}")
     return personas[name]
 
 
-def _models_asked(packs: Iterable[Pack], models: Models, personas: Mapping[str, Persona], name: str) -> tuple[ModelSpec, ...]:
-    specs = models_named(packs, models, personas, name)
+def _resolve_asked_models(
+    packs: Iterable[Pack], models: Models, personas: Mapping[str, Persona], name: str
+) -> tuple[ModelSpec, ...]:
+    specs = resolve_player_models(packs, models, personas, name)
     if computed := [spec.name for spec in specs if spec.is_computed]:
         raise ConfigError(f"player {', '.join(computed)}: it is computed from other data; allowed: a model that is asked")
     return specs

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Chooses, GameTrace, baseline_of, baseline_rng
+from dtef_pipeline.games.contract import Chooses, GameTrace, find_baseline, make_baseline_rng
 from dtef_pipeline.games.episode_items import GameItem
-from dtef_pipeline.games.in_play import GameInPlay, trace_hash, trace_of_json
+from dtef_pipeline.games.in_play import GameInPlay, decode_trace, hash_trace
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Player
 from dtef_pipeline.identity import digest
@@ -41,7 +41,7 @@ class GameEpisode:
 
     def __post_init__(self) -> None:
         _check_players(self.pack, self.players)
-        self._begin()
+        self._start_game()
 
     def next(self, history: Sequence[Response]) -> Request | None:
         """What is to be asked after these responses, of whoever's turn it is; None: the episode is over.
@@ -50,7 +50,7 @@ class GameEpisode:
         """
         texts = [response.text for response in history]
         if texts[: len(self._heard)] != self._heard:
-            self._begin()
+            self._start_game()
         for text in texts[len(self._heard) :]:
             if self._game.seat is None:
                 break
@@ -60,7 +60,7 @@ class GameEpisode:
         if (seat := self._game.seat) is None or (model := self.players[seat].model) is None:
             return None
         messages = self._game.messages(seat, self.players[seat].persona)
-        return Request.of_messages(messages, model, self.draw, self.snapshot)
+        return Request.build_request(messages, model, self.draw, self.snapshot)
 
     @property
     def seat(self) -> int | None:
@@ -81,7 +81,7 @@ class GameEpisode:
         """What was played so far, as the last history had it."""
         return self._game.trace()
 
-    def reactions(self) -> tuple[str, ...]:
+    def list_reactions(self) -> tuple[str, ...]:
         """What the game answered to each text, in the order of the texts: after the last one of a seat how the game ended, with its ending.
 
         A baseline that has the last word of all still leaves the seats of models with an answer: the one to their own last text.
@@ -94,9 +94,9 @@ class GameEpisode:
             if move.text is not None
         )
 
-    def _begin(self) -> None:
+    def _start_game(self) -> None:
         self._game = GameInPlay(self.pack, self.seed, self.seating)
-        self._baselines = _baselines_at(self.pack, self.seed, self.players)
+        self._baselines = _seat_baselines(self.pack, self.seed, self.players)
         self._heard = []
         _play_on(self._game, self._baselines)
 
@@ -107,7 +107,7 @@ def play_baselines(pack: Pack, seed: int, players: tuple[Player, ...], seating: 
     if models := [player.name for player in players if player.baseline is None]:
         raise ConfigError(f"{', '.join(models)}: allowed: baselines alone, such as baseline/random")
     game = GameInPlay(pack, seed, seating)
-    _play_on(game, _baselines_at(pack, seed, players))
+    _play_on(game, _seat_baselines(pack, seed, players))
     return game.trace()
 
 
@@ -137,12 +137,12 @@ def _check_players(pack: Pack, players: Sequence[Player]) -> None:
         raise ConfigError(f"{pack.name}: got {len(players)} players; allowed: {len(seats)}, one per seat ({', '.join(seats)})")
     for player in players:
         if player.baseline is not None:
-            baseline_of(pack.scenario, player.baseline)
+            find_baseline(pack.scenario, player.baseline)
 
 
-def _baselines_at(pack: Pack, seed: int, players: Sequence[Player]) -> _Automatic:
+def _seat_baselines(pack: Pack, seed: int, players: Sequence[Player]) -> _Automatic:
     return {
-        seat: (baseline_of(pack.scenario, player.baseline), baseline_rng(seed, seat))
+        seat: (find_baseline(pack.scenario, player.baseline), make_baseline_rng(seed, seat))
         for seat, player in enumerate(players)
         if player.baseline is not None
     }
@@ -155,10 +155,10 @@ def _play_on(game: GameInPlay, baselines: _Automatic) -> None:
         game.plays(chooses(game.state, seat, rng))
 
 
-def replay_fault(pack: Pack, seed: int, trace: str, stored_hash: str) -> str | None:
+def check_replay(pack: Pack, seed: int, trace: str, stored_hash: str) -> str | None:
     """What is wrong with a stored trace; None: it plays again byte for byte."""
     try:
-        again = trace_hash(replay(trace_of_json(trace), pack, seed))
+        again = hash_trace(replay(decode_trace(trace), pack, seed))
     except (KeyError, TypeError, ValueError) as error:
         return f"it does not play again: {error}"
     return None if again == stored_hash else f"played again it has the hash {again} in place of {stored_hash}"
@@ -174,7 +174,7 @@ class Match(NamedTuple):
     """At all other seats; None: there are none."""
     draw: int = 0
 
-    def by_seat(self, n_seats: int) -> tuple[Player, ...]:
+    def list_seated_players(self, n_seats: int) -> tuple[Player, ...]:
         """Who sits where."""
         if self.opponent is None:
             return (self.player,)
@@ -207,7 +207,7 @@ class LeaguePlan:
 
     def episode(self, match: Match) -> GameEpisode:
         """The match, to be asked turn by turn."""
-        return GameEpisode(self.pack, match.item.seed, match.by_seat(self.n_seats), match.draw, self.snapshot)
+        return GameEpisode(self.pack, match.item.seed, match.list_seated_players(self.n_seats), match.draw, self.snapshot)
 
     @property
     def n_seats(self) -> int:

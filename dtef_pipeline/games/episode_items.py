@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.in_play import opening_messages
+from dtef_pipeline.games.in_play import build_opening_messages
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Player
 from dtef_pipeline.games.tables import EPISODE_PROMPTS, SCENARIO_ITEMS
-from dtef_pipeline.identity import digest, messages_id
+from dtef_pipeline.identity import compute_messages_id, digest
 
 NO_OPPONENT = ""
 """What tables have as the opponent in a scenario of one seat."""
@@ -45,19 +45,19 @@ class GameItem(NamedTuple):
         return "/".join(map(str, filter(lambda part: part != NO_OPPONENT, self)))
 
 
-def seeds_given(given: str | None, manifest: ScenarioManifest) -> list[int]:
-    """As `seeds_named`; None: the manifest's."""
+def resolve_seeds(given: str | None, manifest: ScenarioManifest) -> list[int]:
+    """As `parse_seeds`; None: the manifest's."""
     if given is None:
         return list(range(manifest.seeds.first, manifest.seeds.first + manifest.seeds.count))
-    return seeds_named(given)
+    return parse_seeds(given)
 
 
-def seeds_named(given: str) -> list[int]:
+def parse_seeds(given: str) -> list[int]:
     """The seeds that `1-100` or `1-10,42` names, each once. Raises ConfigError for another form."""
-    return list(dict.fromkeys(seed for first, last in seed_spans(given) for seed in range(first, last + 1)))
+    return list(dict.fromkeys(seed for first, last in parse_seed_spans(given) for seed in range(first, last + 1)))
 
 
-def seed_spans(given: str) -> list[tuple[int, int]]:
+def parse_seed_spans(given: str) -> list[tuple[int, int]]:
     """The first and the last seed of each span of `1-10,42`. Raises ConfigError for another form."""
     found = []
     for part in given.split(","):
@@ -69,7 +69,7 @@ def seed_spans(given: str) -> list[tuple[int, int]]:
     return found
 
 
-def opponents_given(given: Sequence[str], manifest: ScenarioManifest) -> list[str]:
+def resolve_opponents(given: Sequence[str], manifest: ScenarioManifest) -> list[str]:
     """The names of the opponents, as tables have them: those `given`, or else the manifest's baselines; NO_OPPONENT where there is one seat.
 
     Raises ConfigError where a scenario of several seats has none.
@@ -82,11 +82,11 @@ def opponents_given(given: Sequence[str], manifest: ScenarioManifest) -> list[st
     return names
 
 
-def items_given(manifest: ScenarioManifest, seeds: str | None, opponents: Sequence[str]) -> list[GameItem]:
-    """Every seed in all seats against every opponent, in the order of seeds. `opponents`: names as of `opponents_given`."""
-    names = opponents_given(opponents, manifest)
+def build_game_items(manifest: ScenarioManifest, seeds: str | None, opponents: Sequence[str]) -> list[GameItem]:
+    """Every seed in all seats against every opponent, in the order of seeds. `opponents`: names as of `resolve_opponents`."""
+    names = resolve_opponents(opponents, manifest)
     seats = range(len(manifest.seats))
-    return [GameItem(seed, seat, name) for seed in seeds_given(seeds, manifest) for seat in seats for name in names]
+    return [GameItem(seed, seat, name) for seed in resolve_seeds(seeds, manifest) for seat in seats for name in names]
 
 
 def truth_id(manifest: ScenarioManifest) -> str:
@@ -96,12 +96,12 @@ def truth_id(manifest: ScenarioManifest) -> str:
     return digest("scenario", manifest.id, manifest.version, manifest.settings, len(manifest.seats), *limits, *borrowed)
 
 
-def item_rows(pack: Pack, items: Sequence[GameItem], earlier: pa.Table | None = None) -> pa.Table:
+def build_item_rows(pack: Pack, items: Sequence[GameItem], earlier: pa.Table | None = None) -> pa.Table:
     """The rows of `scenario_items`, those of `earlier` runs among them that are still played alike; their optima are taken over."""
     truth = truth_id(pack.manifest)
-    kept = SCENARIO_ITEMS.empty_table() if earlier is None else still_true(earlier, pack.manifest, truth)
-    known = _optima_of(kept, pack.manifest.version)
-    new = _columns(pack, items, truth, known)
+    kept = SCENARIO_ITEMS.empty_table() if earlier is None else filter_still_valid(earlier, pack.manifest, truth)
+    known = _read_optima(kept, pack.manifest.version)
+    new = _build_item_columns(pack, items, truth, known)
     ids = new["item_id"].combine_chunks()
     same = pc.and_(pc.is_in(kept["item_id"], ids), pc.equal(kept["version"], pack.manifest.version))
     rows = pa.concat_tables([kept.filter(pc.invert(same)), new])
@@ -109,17 +109,17 @@ def item_rows(pack: Pack, items: Sequence[GameItem], earlier: pa.Table | None = 
     return rows.take(pc.sort_indices(rows, order))
 
 
-def still_true(rows: pa.Table, manifest: ScenarioManifest, truth: str) -> pa.Table:
+def filter_still_valid(rows: pa.Table, manifest: ScenarioManifest, truth: str) -> pa.Table:
     """The rows of other versions, and those of this one that were made under the same settings and limits."""
     return rows.filter(pc.or_(pc.not_equal(rows["version"], manifest.version), pc.equal(rows["truth_id"], truth)))
 
 
-def _optima_of(rows: pa.Table, version: int) -> dict[int, float | None]:
+def _read_optima(rows: pa.Table, version: int) -> dict[int, float | None]:
     own = rows.filter(pc.equal(rows["version"], version))
     return dict(zip(own["seed"].to_pylist(), own["optimum"].to_pylist(), strict=True))
 
 
-def _columns(pack: Pack, items: Sequence[GameItem], truth: str, known: Mapping[int, float | None]) -> pa.Table:
+def _build_item_columns(pack: Pack, items: Sequence[GameItem], truth: str, known: Mapping[int, float | None]) -> pa.Table:
     manifest, optima = pack.manifest, dict(known)
     if isinstance(pack.scenario, KnowsDeals):
         for seed in dict.fromkeys(item.seed for item in items):
@@ -142,19 +142,21 @@ def _columns(pack: Pack, items: Sequence[GameItem], truth: str, known: Mapping[i
     return pa.table([pa.array(columns[one.name], one.type) for one in SCENARIO_ITEMS], schema=SCENARIO_ITEMS)
 
 
-def prompt_rows(pack: Pack, items: Sequence[GameItem], players: Sequence[Player], earlier: pa.Table | None = None) -> pa.Table:
+def build_game_prompt_rows(
+    pack: Pack, items: Sequence[GameItem], players: Sequence[Player], earlier: pa.Table | None = None
+) -> pa.Table:
     """One row per item and persona that a model among the players has, and those of `earlier` runs that still hold.
 
     Of a seat that does not begin, the messages are those that it would be told if it did: what others do first is not known yet.
     """
     roles = list({one.persona_name: one for one in players if one.model is not None}.values())
-    told = {
-        (item.seed, item.seat, player.persona_name): opening_messages(pack, item.seed, player, item.seat)
+    messages_by_seat = {
+        (item.seed, item.seat, player.persona_name): build_opening_messages(pack, item.seed, player, item.seat)
         for item in dict.fromkeys(item._replace(opponent="") for item in items)
         for player in roles
     }
     named = [(item, player.persona_name) for player in roles for item in items]
-    messages = [[(one.role, one.text) for one in told[item.seed, item.seat, role]] for item, role in named]
+    messages = [[(one.role, one.text) for one in messages_by_seat[item.seed, item.seat, role]] for item, role in named]
     manifest, rows = pack.manifest, len(named)
     columns = {
         "league": [manifest.league] * rows,
@@ -162,16 +164,16 @@ def prompt_rows(pack: Pack, items: Sequence[GameItem], players: Sequence[Player]
         "version": [manifest.version] * rows,
         "item_id": [item.item_id for item, _ in named],
         "persona": [role for _, role in named],
-        "prompt_id": [messages_id(spoken) for spoken in messages],
+        "prompt_id": [compute_messages_id(spoken) for spoken in messages],
         "messages": messages,
         "truth_id": [truth_id(manifest)] * rows,
     }
     new = pa.table([pa.array(columns[one.name], one.type) for one in EPISODE_PROMPTS], schema=EPISODE_PROMPTS)
-    kept = EPISODE_PROMPTS.empty_table() if earlier is None else still_true(earlier, manifest, truth_id(manifest))
-    every = pa.concat_tables([kept.filter(pc.invert(pc.is_in(_row_name(kept), _row_name(new).combine_chunks()))), new])
+    kept = EPISODE_PROMPTS.empty_table() if earlier is None else filter_still_valid(earlier, manifest, truth_id(manifest))
+    every = pa.concat_tables([kept.filter(pc.invert(pc.is_in(_key_by_text(kept), _key_by_text(new).combine_chunks()))), new])
     return every.take(pc.sort_indices(every, [(name, "ascending") for name in ("version", "persona", "item_id")]))
 
 
-def _row_name(rows: pa.Table) -> pa.ChunkedArray:
+def _key_by_text(rows: pa.Table) -> pa.ChunkedArray:
     parts = (pc.cast(rows["version"], pa.string()), rows["item_id"], rows["persona"])
     return pc.binary_join_element_wise(*parts, "\n")

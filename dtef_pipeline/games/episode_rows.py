@@ -15,8 +15,8 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.games.contract import GameMove, GameTrace
 from dtef_pipeline.games.episode import GameEpisode, LeaguePlan, Match
-from dtef_pipeline.games.episode_items import still_true, truth_id
-from dtef_pipeline.games.in_play import seat_counts, trace_hash, trace_json
+from dtef_pipeline.games.episode_items import filter_still_valid, truth_id
+from dtef_pipeline.games.in_play import count_seat, encode_trace, hash_trace
 from dtef_pipeline.games.personas import Player
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 
@@ -38,7 +38,11 @@ class EpisodeColumns:
 
     def add(self, match: Match, trace: GameTrace, played: Played = _NOTHING_ASKED) -> None:
         """One episode more. `played`: what was asked for it, of all seats."""
-        row = {**self._who(match), **self._ended(match, trace, played), **self._did(match, trace, played)}
+        row = {
+            **self._describe_players(match),
+            **self._describe_result(match, trace, played),
+            **self._count_moves(match, trace, played),
+        }
         for name, column in self._columns.items():
             column.append(row[name])
 
@@ -62,7 +66,7 @@ class EpisodeColumns:
         ]
         return pa.table(arrays, schema=EPISODES)
 
-    def _who(self, match: Match) -> dict[str, Any]:
+    def _describe_players(self, match: Match) -> dict[str, Any]:
         item, player = match.item, match.player
         return {
             "episode_id": self._plan.episode_id(match),
@@ -78,11 +82,11 @@ class EpisodeColumns:
             "optimum": self._optima.get(item.seed),
         }
 
-    def _ended(self, match: Match, trace: GameTrace, played: Played) -> dict[str, Any]:
+    def _describe_result(self, match: Match, trace: GameTrace, played: Played) -> dict[str, Any]:
         seat, result = match.item.seat, trace.result
-        text, hashed = self._as_text(trace)
+        text, hashed = self._serialize_trace(trace)
         return {
-            "status": state_of(trace, played),
+            "status": find_episode_state(trace, played),
             "reason": None if result else (played.failure.message if played.failure else "it stopped before its end"),
             "outcome": result.outcomes[seat] if result else None,
             "reward": float(result.rewards[seat]) if result else None,
@@ -94,16 +98,16 @@ class EpisodeColumns:
             "answered_at": min((one.answered_at for one in played.responses), default=None),
         }
 
-    def _as_text(self, trace: GameTrace) -> tuple[str, str]:
+    def _serialize_trace(self, trace: GameTrace) -> tuple[str, str]:
         """A game of baselines is told once, though it is the episode of either seat."""
         known = self._told.get(id(trace))
         if known is None or known[0] is not trace:
-            known = self._told[id(trace)] = (trace, trace_json(trace), trace_hash(trace))
+            known = self._told[id(trace)] = (trace, encode_trace(trace), hash_trace(trace))
         return known[1], known[2]
 
-    def _did(self, match: Match, trace: GameTrace, played: Played) -> dict[str, Any]:
+    def _count_moves(self, match: Match, trace: GameTrace, played: Played) -> dict[str, Any]:
         seat = match.item.seat
-        counts = seat_counts(trace, seat)
+        counts = count_seat(trace, seat)
         own = next((trace.measured[seat][name] for name in OWN_STEPS if trace.measured and name in trace.measured[seat]), None)
         moves = sum(move.command is not None for move in trace.moves if move.seat == seat)
         return {
@@ -114,40 +118,44 @@ class EpisodeColumns:
             "refused": counts.refused,
             "forfeits": int(counts.forfeited),
             "defaults": counts.by_default,
-            **(_usage(own_responses(trace, played, seat)) if match.player.model else {"tokens": None, "cost_usd": None}),
+            **(
+                _sum_usage_of_responses(select_own_responses(trace, played, seat))
+                if match.player.model
+                else {"tokens": None, "cost_usd": None}
+            ),
         }
 
 
-def state_of(trace: GameTrace, played: Played) -> str:
+def find_episode_state(trace: GameTrace, played: Played) -> str:
     """One of EPISODE_STATES."""
     if trace.result is not None:
         return PLAYED_EPISODE
     return OUT_OF_BUDGET if played.failure is not None and played.failure.status == "budget" else "error"
 
 
-def own_responses(trace: GameTrace, played: Played, seat: int) -> list[Response]:
+def select_own_responses(trace: GameTrace, played: Played, seat: int) -> list[Response]:
     """The responses of the player at a seat: texts stand in the trace in the order in which they were asked for."""
     seats = (move.seat for move in trace.moves if move.text is not None)
     return [response for response, writer in zip(played.responses, seats, strict=False) if writer == seat]
 
 
-def merged_episodes(existing: pa.Table, new: pa.Table, plan: LeaguePlan) -> pa.Table:
+def merge_episodes(existing: pa.Table, new: pa.Table, plan: LeaguePlan) -> pa.Table:
     """All rows of a snapshot: the new ones, and those of earlier runs that were played by the rules of today or by another version's.
 
     Ordered by version, model, persona, draw and item, so that equal content gives equal bytes.
     """
-    return merged_by(existing, new, plan, ("version", "model", "model_variant", "persona", "draw", "item_id"))
+    return merge_rows_by(existing, new, plan, ("version", "model", "model_variant", "persona", "draw", "item_id"))
 
 
-def merged_by(existing: pa.Table, new: pa.Table, plan: LeaguePlan, order: Sequence[str]) -> pa.Table:
-    """As `merged_episodes`, of any table with `episode_id` and `truth_id`, in another order."""
-    kept = still_true(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
+def merge_rows_by(existing: pa.Table, new: pa.Table, plan: LeaguePlan, order: Sequence[str]) -> pa.Table:
+    """As `merge_episodes`, of any table with `episode_id` and `truth_id`, in another order."""
+    kept = filter_still_valid(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
     kept = kept.filter(pc.invert(pc.is_in(kept["episode_id"], new["episode_id"].combine_chunks())))
     rows = pa.concat_tables([kept, new])
     return rows.take(pc.sort_indices(rows, [(name, "ascending") for name in order]))
 
 
-def _usage(responses: Iterable[Response]) -> dict[str, Any]:
+def _sum_usage_of_responses(responses: Iterable[Response]) -> dict[str, Any]:
     tokens, cost, is_known = 0, 0.0, True
     for one in responses:
         tokens += (one.prompt_tokens or 0) + (one.completion_tokens or 0)
@@ -159,35 +167,35 @@ def _usage(responses: Iterable[Response]) -> dict[str, Any]:
 _TURN_ORDER = ("version", "model", "model_variant", "persona", "draw", "item_id", "episode_id", "turn", "attempt")
 
 
-def turn_rows(
+def iterate_turn_rows(
     plan: LeaguePlan, match: Match, episode: GameEpisode, trace: GameTrace, played: Played
 ) -> Iterator[dict[str, Any]]:
     """The rows of one episode, in the order of its texts."""
-    seats = match.by_seat(plan.n_seats)
-    told = _of_episode(plan, match)
+    seats = match.list_seated_players(plan.n_seats)
+    episode_columns = _identify_episode(plan, match)
     texts = Counter[tuple[int, int]]()
     written = (move for move in trace.moves if move.text is not None)
-    for move, response, reaction in zip(written, played.responses, episode.reactions(), strict=False):
+    for move, response, reaction in zip(written, played.responses, episode.list_reactions(), strict=False):
         attempt = texts[move.turn, move.seat]
         texts[move.turn, move.seat] += 1
         yield {
-            **told,
-            **_place(match, seats[move.seat], move.seat, move.turn, attempt),
-            **_came(response),
-            **_made_of(move, reaction),
+            **episode_columns,
+            **_locate_turn(match, seats[move.seat], move.seat, move.turn, attempt),
+            **_describe_turn_response(response),
+            **_describe_game_move(move, reaction),
         }
     if played.failure is not None and (request := episode.next(played.responses)) is not None:
         seat, turn = episode.seat or 0, episode.turn
-        place = _place(match, seats[seat], seat, turn, texts[turn, seat])
-        yield {**told, **place, **_failed(request, played.failure)}
+        place = _locate_turn(match, seats[seat], seat, turn, texts[turn, seat])
+        yield {**episode_columns, **place, **_describe_failed_request(request, played.failure)}
 
 
-def turn_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
-    """EPISODE_TURNS of rows as of `turn_rows`; what a row does not name is null."""
+def build_turn_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """EPISODE_TURNS of rows as of `iterate_turn_rows`; what a row does not name is null."""
     return pa.table([pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODE_TURNS], schema=EPISODE_TURNS)
 
 
-def merged_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: pa.Table) -> pa.Table:
+def merge_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: pa.Table) -> pa.Table:
     """All rows of a snapshot: the new ones, and those of earlier runs whose episode is still in `episodes`, the table as it is written.
 
     Usage stands once per request, at the first row: a game of two models is the episode of either.
@@ -197,7 +205,7 @@ def merged_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: 
     for table in (existing, new):
         truth = pa.array([truths.get(one) for one in table["episode_id"].to_pylist()], pa.string())
         rows.append(table.append_column("truth_id", truth).filter(pc.is_valid(truth)))
-    merged = merged_by(rows[0], rows[1], plan, _TURN_ORDER).drop_columns(["truth_id"])
+    merged = merge_rows_by(rows[0], rows[1], plan, _TURN_ORDER).drop_columns(["truth_id"])
     first = np.zeros(len(merged), dtype=bool)
     first[np.unique(merged["request_key"].to_numpy(), return_index=True)[1]] = True
     answered = pc.equal(merged["call_status"], "answered")
@@ -208,7 +216,7 @@ def merged_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: 
     return merged.cast(EPISODE_TURNS)
 
 
-def _of_episode(plan: LeaguePlan, match: Match) -> dict[str, Any]:
+def _identify_episode(plan: LeaguePlan, match: Match) -> dict[str, Any]:
     manifest = plan.pack.manifest
     return {
         "league": manifest.league,
@@ -221,7 +229,7 @@ def _of_episode(plan: LeaguePlan, match: Match) -> dict[str, Any]:
     }
 
 
-def _place(match: Match, player: Player, seat: int, turn: int, attempt: int) -> dict[str, Any]:
+def _locate_turn(match: Match, player: Player, seat: int, turn: int, attempt: int) -> dict[str, Any]:
     assert player.model is not None, "a baseline writes nothing"
     return {
         "persona": player.persona_name,
@@ -236,7 +244,7 @@ def _place(match: Match, player: Player, seat: int, turn: int, attempt: int) -> 
     }
 
 
-def _came(response: Response) -> dict[str, Any]:
+def _describe_turn_response(response: Response) -> dict[str, Any]:
     return {
         "prompt_id": response.prompt_id,
         "request_key": response.request_key,
@@ -252,7 +260,7 @@ def _came(response: Response) -> dict[str, Any]:
     }
 
 
-def _failed(request: Request, failure: Failure) -> dict[str, Any]:
+def _describe_failed_request(request: Request, failure: Failure) -> dict[str, Any]:
     return {
         "prompt_id": request.prompt_id,
         "request_key": request.key,
@@ -262,7 +270,7 @@ def _failed(request: Request, failure: Failure) -> dict[str, Any]:
     }
 
 
-def _made_of(move: GameMove, reaction: str) -> dict[str, Any]:
+def _describe_game_move(move: GameMove, reaction: str) -> dict[str, Any]:
     return {
         "plan": move.plan,
         "action": move.command,

@@ -21,7 +21,7 @@ from dtef_pipeline.games.metrics import (
     RED_FLAG_RATE,
     RED_FLAG_WEIGHTED,
     is_on_unit_scale,
-    metrics_of,
+    merge_metrics,
     require_composite,
 )
 from dtef_pipeline.games.packs import Pack
@@ -39,7 +39,7 @@ _OF_EPISODES = {
 }
 
 
-class _Counted(NamedTuple):
+class _MetricCounts(NamedTuple):
     """One metric of all episodes: NaN of an episode that says nothing of it, for the reason given."""
 
     total: Floats
@@ -47,9 +47,9 @@ class _Counted(NamedTuple):
     reason: npt.NDArray[np.object_]
 
 
-def pack_metrics(pack: Pack) -> dict[str, GameMetric]:
+def select_pack_metrics(pack: Pack) -> dict[str, GameMetric]:
     """By name, what is measured of the scenario's episodes: less what needs optima or severities where it has none."""
-    found = metrics_of(pack.scenario.unit, pack.scenario.metrics)
+    found = merge_metrics(pack.scenario.unit, pack.scenario.metrics)
     own = {one.name for one in pack.scenario.metrics}
     left_out: set[str] = set()
     if not isinstance(pack.scenario, KnowsDeals):
@@ -59,34 +59,34 @@ def pack_metrics(pack: Pack) -> dict[str, GameMetric]:
     return {name: metric for name, metric in found.items() if name in own or name not in left_out}
 
 
-def episode_scores(episodes: pa.Table, pack: Pack) -> pa.Table:
+def compute_episode_scores(episodes: pa.Table, pack: Pack) -> pa.Table:
     """EPISODE_SCORES of rows of `episodes` of the pack's version, metric by metric.
 
     Raises ConfigError where the manifest weighs metrics in a composite score that cannot be part of one.
     """
-    metrics = pack_metrics(pack)
+    metrics = select_pack_metrics(pack)
     require_composite(f"{pack.name}: evaluation, algorithmic", pack.manifest.evaluation.algorithmic, metrics)
     episodes = episodes.filter(pc.equal(episodes["version"], pack.manifest.version))
-    own = _own_counts(episodes, {one.name for one in pack.scenario.metrics})
+    own = _read_own_counts(episodes, {one.name for one in pack.scenario.metrics})
     tables = [
-        _rows(episodes, metric, own[name] if name in own else _counted(name, episodes, pack), pack)
+        _build_score_rows(episodes, metric, own[name] if name in own else _count_metric(name, episodes, pack), pack)
         for name, metric in metrics.items()
     ]
     return pa.concat_tables([EPISODE_SCORES.empty_table(), *tables])
 
 
-def merged_scores(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> pa.Table:
+def merge_episode_scores(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> pa.Table:
     """The new rows, behind those of other versions of the scenario."""
     if earlier is None:
         return new
     return pa.concat_tables([earlier.filter(pc.not_equal(earlier["version"], pack.manifest.version)), new])
 
 
-def _rows(episodes: pa.Table, metric: GameMetric, counted: _Counted, pack: Pack) -> pa.Table:
-    played = _texts(episodes["status"]) == PLAYED_EPISODE
-    told = played & np.isfinite(counted.total) & (counted.of > 0)
-    reason = np.where(played, counted.reason, _texts(episodes["reason"]))
-    reason[told] = None
+def _build_score_rows(episodes: pa.Table, metric: GameMetric, counted: _MetricCounts, pack: Pack) -> pa.Table:
+    played = _convert_to_texts(episodes["status"]) == PLAYED_EPISODE
+    is_scored = played & np.isfinite(counted.total) & (counted.of > 0)
+    reason = np.where(played, counted.reason, _convert_to_texts(episodes["reason"]))
+    reason[is_scored] = None
     with np.errstate(divide="ignore", invalid="ignore"):
         value = counted.total / counted.of
     weight = pack.manifest.evaluation.algorithmic.get(metric.name)
@@ -99,11 +99,11 @@ def _rows(episodes: pa.Table, metric: GameMetric, counted: _Counted, pack: Pack)
         "weight": weight,
     }
     computed = {
-        "total": pa.array(counted.total, mask=~told),
-        "of": pa.array(counted.of, mask=~told),
-        "status": pa.array(np.where(told, "scored", "unscored")),
+        "total": pa.array(counted.total, mask=~is_scored),
+        "of": pa.array(counted.of, mask=~is_scored),
+        "status": pa.array(np.where(is_scored, "scored", "unscored")),
         "reason": pa.array(reason, pa.string()),
-        "value": pa.array(value, mask=~told),
+        "value": pa.array(value, mask=~is_scored),
     }
     arrays = [
         pa.repeat(pa.scalar(constant[one.name], one.type), len(episodes))
@@ -114,36 +114,40 @@ def _rows(episodes: pa.Table, metric: GameMetric, counted: _Counted, pack: Pack)
     return pa.table(arrays, schema=EPISODE_SCORES)
 
 
-def _counted(name: str, episodes: pa.Table, pack: Pack) -> _Counted:
+def _count_metric(name: str, episodes: pa.Table, pack: Pack) -> _MetricCounts:
     """One of the metrics that all scenarios have."""
     n = len(episodes)
     ones, none = np.ones(n), np.full(n, None, dtype=object)
     if name in _OF_TURNS:
-        return _Counted(_numbers(episodes[_OF_TURNS[name]]), _numbers(episodes["n_turns"]), _all(n, "the player had no turn"))
+        return _MetricCounts(
+            _convert_to_floats(episodes[_OF_TURNS[name]]),
+            _convert_to_floats(episodes["n_turns"]),
+            _fill_texts(n, "the player had no turn"),
+        )
     if name in _OF_EPISODES:
         column, why = _OF_EPISODES[name]
-        return _Counted(_numbers(episodes[column]), ones, _all(n, why))
+        return _MetricCounts(_convert_to_floats(episodes[column]), ones, _fill_texts(n, why))
     if name in (OVER_OPTIMAL, OVER_OPTIMAL_CHARGED):
-        return _over_optimal(episodes, charged=name == OVER_OPTIMAL_CHARGED)
+        return _compute_over_optimal(episodes, charged=name == OVER_OPTIMAL_CHARGED)
     if name in (RED_FLAG_RATE, RED_FLAG_WEIGHTED):
-        return _Counted(_red_flags(episodes, pack, weighted=name == RED_FLAG_WEIGHTED), ones, none)
+        return _MetricCounts(_sum_red_flags(episodes, pack, weighted=name == RED_FLAG_WEIGHTED), ones, none)
     if isinstance(pack.scenario, NobodyWins):
-        return _Counted(np.full(n, np.nan), ones, _all(n, pack.scenario.why_nobody_wins))
-    return _Counted(np.asarray(_texts(episodes["outcome"]) == "win", dtype=np.float64), ones, none)
+        return _MetricCounts(np.full(n, np.nan), ones, _fill_texts(n, pack.scenario.why_nobody_wins))
+    return _MetricCounts(np.asarray(_convert_to_texts(episodes["outcome"]) == "win", dtype=np.float64), ones, none)
 
 
-def _over_optimal(episodes: pa.Table, *, charged: bool) -> _Counted:
-    optimum, steps = _numbers(episodes["optimum"]), _numbers(episodes["steps"])
-    solved = _texts(episodes["outcome"]) == "win"
-    taken = np.where(solved, steps, _numbers(episodes["max_turns"]) if charged else np.nan)
+def _compute_over_optimal(episodes: pa.Table, *, charged: bool) -> _MetricCounts:
+    optimum, steps = _convert_to_floats(episodes["optimum"]), _convert_to_floats(episodes["steps"])
+    solved = _convert_to_texts(episodes["outcome"]) == "win"
+    taken = np.where(solved, steps, _convert_to_floats(episodes["max_turns"]) if charged else np.nan)
     total = np.maximum(taken - optimum, 0)
     why = np.where(np.isnan(optimum), "the fewest moves are not known, or nothing solves it", "it was not solved").astype(
         object
     )
-    return _Counted(total, np.ones(len(total)), why)
+    return _MetricCounts(total, np.ones(len(total)), why)
 
 
-def _red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:
+def _sum_red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:
     """Flags with a severity. An episode that the opponent forfeited has the flag too: it is no violation of the player under test."""
     weights = {flag: SEVERITY_WEIGHTS[grave] if weighted else 1 for flag, grave in pack.manifest.severities.items()}
     of_others = {**weights, FORFEIT_FLAG: 0}
@@ -152,11 +156,11 @@ def _red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:
     return np.array(found, dtype=np.float64)
 
 
-def _own_counts(episodes: pa.Table, names: set[str]) -> Mapping[str, _Counted]:
+def _read_own_counts(episodes: pa.Table, names: set[str]) -> Mapping[str, _MetricCounts]:
     """What the scenario itself counted, by metric."""
     n = len(episodes)
     why = "the episode says nothing of it"
-    found = {name: _Counted(np.full(n, np.nan), np.zeros(n), _all(n, why)) for name in names}
+    found = {name: _MetricCounts(np.full(n, np.nan), np.zeros(n), _fill_texts(n, why)) for name in names}
     measured = episodes["measured"].combine_chunks()
     row = pc.list_parent_indices(measured).to_numpy(zero_copy_only=False)
     flat = measured.flatten()
@@ -168,13 +172,13 @@ def _own_counts(episodes: pa.Table, names: set[str]) -> Mapping[str, _Counted]:
     return found
 
 
-def _numbers(column: pa.ChunkedArray) -> Floats:
+def _convert_to_floats(column: pa.ChunkedArray) -> Floats:
     return np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _texts(column: pa.ChunkedArray) -> npt.NDArray[np.object_]:
+def _convert_to_texts(column: pa.ChunkedArray) -> npt.NDArray[np.object_]:
     return np.asarray(column.to_pylist(), dtype=object)
 
 
-def _all(n: int, why: str) -> npt.NDArray[np.object_]:
+def _fill_texts(n: int, why: str) -> npt.NDArray[np.object_]:
     return np.full(n, why, dtype=object)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.planned_calls import prompt_tokens, tokens_of
+from dtef_pipeline.asking.planned_calls import estimate_tokens_cached, prompt_tokens
 from dtef_pipeline.asking.request import Request
-from dtef_pipeline.games.contract import baseline_of
+from dtef_pipeline.games.contract import find_baseline
 from dtef_pipeline.games.episode import GameEpisode, Match
-from dtef_pipeline.games.exact.decision_points import decision_points, has_decision_points
+from dtef_pipeline.games.exact.decision_points import has_decision_points, list_decision_points
 from dtef_pipeline.games.packs import Pack
 
 STAND_IN = "random"
@@ -22,11 +22,11 @@ _ASKED_AGAIN_TOKENS = 60
 """Tokens around the form of a reply where a text was no move."""
 
 
-def legal_text(episode: GameEpisode, request: Request, text: str) -> str:
+def write_legal_text(episode: GameEpisode, request: Request, text: str) -> str:
     """The text with a legal move of the seat that is asked. It follows from the request, so that equal conversations go on alike."""
     scenario, seat = episode.pack.scenario, episode.seat or 0
     rng = random.Random(request.key)  # noqa: S311 - a game's dice, no secret
-    plays = baseline_of(scenario, rng.choice(episode.pack.manifest.opponents or [STAND_IN]))
+    plays = find_baseline(scenario, rng.choice(episode.pack.manifest.opponents or [STAND_IN]))
     return f"{text}\nACTION: {plays(episode.state, seat, rng)}"
 
 
@@ -39,12 +39,12 @@ class MostTexts(NamedTuple):
     """Texts that differ, in any number of episodes with one draw; None: that is not known."""
 
 
-def most_texts(pack: Pack) -> MostTexts:
+def count_most_texts(pack: Pack) -> MostTexts:
     """What the limit of turns and the retries of a scenario allow. In a small game each decision point is met with one conversation alone."""
     manifest, scenario = pack.manifest, pack.scenario
     in_turn = 1 + manifest.retries
     in_episode = -(-manifest.turn_limit // len(manifest.seats)) * in_turn
-    points = len(decision_points(scenario)) * in_turn if has_decision_points(scenario) else None
+    points = len(list_decision_points(scenario)) * in_turn if has_decision_points(scenario) else None
     return MostTexts(in_turn, in_episode, points)
 
 
@@ -66,7 +66,7 @@ class MostTurns:
     """The most texts that the episodes of a scenario can still take: to the limit of turns, each turn with all its retries."""
 
     def __init__(self, pack: Pack) -> None:
-        self._pack, self._limits = pack, most_texts(pack)
+        self._pack, self._limits = pack, count_most_texts(pack)
         self._first_tokens = self._told_tokens = 0
         """Of the longest first prompt, and of the longest text that a player is told in a turn."""
         self._most: dict[_Writer, _Most] = {}
@@ -77,7 +77,7 @@ class MostTurns:
 
     def add(self, match: Match, seat: int, request: Request) -> None:
         """A request of an episode that is not stored. Only the first one of a seat tells something of its other texts."""
-        self._told_tokens = max(self._told_tokens, tokens_of(request.messages[-1].text))
+        self._told_tokens = max(self._told_tokens, estimate_tokens_cached(request.messages[-1].text))
         self._first_tokens = max(self._first_tokens, prompt_tokens(request.messages[:2]))
         episode = (match.item.item_id, match.player.persona_name, match.player.variant, match.draw)
         if self._is_new((*episode, None)):
@@ -88,7 +88,9 @@ class MostTurns:
     def total(self) -> Iterator[tuple[ModelSpec, int, float, float]]:
         """As of `dtef_pipeline.family.stage.MostCalls`."""
         limits = self._limits
-        told = max(self._told_tokens, tokens_of(self._pack.manifest.reply_format) + _ASKED_AGAIN_TOKENS)
+        instruction_tokens = max(
+            self._told_tokens, estimate_tokens_cached(self._pack.manifest.reply_format) + _ASKED_AGAIN_TOKENS
+        )
         for writer, most in self._most.items():
             shared = len(self._begun[writer])
             texts = most.texts + shared * limits.in_turn
@@ -96,7 +98,12 @@ class MostTurns:
             if limits.in_scenario is not None and limits.in_scenario < texts:
                 texts, grown = limits.in_scenario, min(grown, limits.in_scenario * (limits.in_episode - 1))
             longest = float("inf") if most.model.max_tokens is None else float(most.model.max_tokens)
-            yield most.model, texts, texts * self._first_tokens + (grown * (told + longest) if grown else 0), longest
+            yield (
+                most.model,
+                texts,
+                texts * self._first_tokens + (grown * (instruction_tokens + longest) if grown else 0),
+                longest,
+            )
 
     def _is_new(self, seat: tuple[str, str, str, int, int | None]) -> bool:
         is_new = seat not in self._counted
@@ -105,7 +112,7 @@ class MostTurns:
 
     def _add_whole(self, match: Match) -> None:
         """All texts of the models at all seats, which may come to move though the stand-in did not."""
-        for player in match.by_seat(len(self._pack.manifest.seats)):
+        for player in match.list_seated_players(len(self._pack.manifest.seats)):
             if player.model is not None and not player.model.is_imported:
                 most = self._most.setdefault((player.variant, player.persona_name, match.draw), _Most(player.model))
                 most.texts += self._limits.in_episode
@@ -113,7 +120,7 @@ class MostTurns:
 
     def _begin(self, match: Match, seat: int, request: Request) -> None:
         """Leave out the texts that a seat has, or, before the first one, those of its first turn, which it shares."""
-        player = match.by_seat(len(self._pack.manifest.seats))[seat]
+        player = match.list_seated_players(len(self._pack.manifest.seats))[seat]
         writer = (player.variant, player.persona_name, match.draw)
         if writer not in self._most:
             return

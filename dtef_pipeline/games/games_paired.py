@@ -18,11 +18,13 @@ _LINE_OF_ITS_OWN = re.compile(r"[-*|>{\[]|[A-Z][^\n:>]{0,40}[:>] ")
 """How lines begin that stand alone: items of a list, `Pot: 3 chips`, `ACTION: bid 37`, and words of another party, `B > I offer`."""
 
 
-def laid_out(pair: BlindedPair) -> BlindedPair:
+def format_pair(pair: BlindedPair) -> BlindedPair:
     """The pair of two episodes of one item as people read it. Linear in the length of the texts."""
-    told = {one.strip() for one in pair.prompt.split("\n\n")}
+    prompt_parts = {one.strip() for one in pair.prompt.split("\n\n")}
     return pair._replace(
-        prompt=run_on(pair.prompt), run_a=_without_repeats(pair.run_a, told), run_b=_without_repeats(pair.run_b, told)
+        prompt=run_on(pair.prompt),
+        run_a=_remove_repeated_parts(pair.run_a, prompt_parts),
+        run_b=_remove_repeated_parts(pair.run_b, prompt_parts),
     )
 
 
@@ -31,7 +33,7 @@ def run_on(text: str) -> str:
     parts: list[list[str]] = []
     before = ""
     for line in text.split("\n"):
-        if parts and _goes_on(before, line):
+        if parts and _is_continuation(before, line):
             parts[-1].append(line)
         else:
             parts.append([line])
@@ -39,16 +41,16 @@ def run_on(text: str) -> str:
     return "\n".join(" ".join(part) for part in parts)
 
 
-def _goes_on(before: str, line: str) -> bool:
+def _is_continuation(before: str, line: str) -> bool:
     """Whether a sentence of the line before goes on in this one."""
     if len(before) < _FULL_LINE or not line or _LINE_OF_ITS_OWN.match(before) or _LINE_OF_ITS_OWN.match(line):
         return False
     return line[0].islower() if before[-1] in ".:;!?" else line[0].isalnum() or line[0] in "(`'\""
 
 
-def _without_repeats(transcript: str, told: set[str]) -> str:
+def _remove_repeated_parts(transcript: str, prompt_parts: set[str]) -> str:
     """A transcript of `Player:` and `Game:` in paragraphs. `told`: paragraphs of what both were asked."""
-    seen, by_game = set(told), False
+    seen, by_game = set(prompt_parts), False
     shown: list[str] = []
     for part in transcript.split("\n\n"):
         if part.startswith(("Player: ", "Game: ")):
@@ -97,5 +99,5 @@ GAMES_PAIRED = PairedSource(
     WHERE e.status = 'played'
     """,
     (_GAMES_RESULTS,),
-    laid_out,
+    format_pair,
 )

@@ -13,12 +13,12 @@ from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Count, GameEnding, GameMove, GameResult, GameTrace, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.packs import Pack, pack_if_installed
+from dtef_pipeline.games.packs import Pack, find_pack
 from dtef_pipeline.games.personas import Persona, Player
 from dtef_pipeline.identity import digest
-from dtef_pipeline.text.counted import plural
-from dtef_pipeline.text.plain import without_thinking
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.counted import format_plural
+from dtef_pipeline.text.plain import strip_thinking
+from dtef_pipeline.text.well_formed import replace_surrogates
 
 ACTION_WORD = "action:"
 """What an action begins with, in any case."""
@@ -28,7 +28,7 @@ def plan_of(text: str, *, played: bool) -> str:
     """What stands before the last line with `ACTION:`, without thinking. Of a text without such a line: all but its last line where that was
     played, else all of it.
     """
-    lines = without_thinking(text).strip().splitlines()
+    lines = strip_thinking(text).strip().splitlines()
     last = max((at for at, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
     if last is None:
         return "\n".join(lines[:-1] if played else lines).strip()
@@ -58,21 +58,21 @@ class GameInPlay:
     _moves: list[GameMove] = field(init=False, default_factory=list)
     _answered_at: list[int | None] = field(init=False, default_factory=list)
     """Of each move, where in its seat's conversation the answer to it stands; None: a baseline moved, or the game did for a player."""
-    _said: dict[int, list[Message]] = field(init=False, default_factory=dict)
+    _histories: dict[int, list[Message]] = field(init=False, default_factory=dict)
     """Of each seat that writes, all but the system message."""
     _failed: list[Illegal] = field(init=False, default_factory=list)
     """Of the texts of this turn, why they were no moves."""
-    _told_first: dict[int, str] = field(init=False, default_factory=dict)
+    _first_notes: dict[int, str] = field(init=False, default_factory=dict)
     """Of a seat, what it has to be told before what it sees next."""
 
     def __post_init__(self) -> None:
-        self.state = self.pack.scenario.reset(self.seed, self.seating or usual_seating(self.pack))
-        self._look_for_end()
+        self.state = self.pack.scenario.reset(self.seed, self.seating or make_usual_seating(self.pack))
+        self._check_end()
 
     @property
     def seat(self) -> int | None:
         """Whose turn it is; None: the game is over."""
-        return None if self.result is not None else self.pack.scenario.to_move(self.state)
+        return None if self.result is not None else self.pack.scenario.seat_to_move(self.state)
 
     @property
     def failed(self) -> Illegal | None:
@@ -81,36 +81,36 @@ class GameInPlay:
 
     def messages(self, seat: int, persona: Persona | None = None) -> tuple[Message, ...]:
         """The conversation of the seat whose turn it is, which ends in what it is told now. It holds nothing that other seats were told."""
-        said = self._said.setdefault(seat, [])
-        if not said or said[-1].role == "assistant":
-            said.append(Message("user", turn_text(self.pack, self.state, seat, self._told_first.pop(seat, ""))))
-        return (Message("system", system_text(self.pack.manifest, seat, persona)), *said)
+        history = self._histories.setdefault(seat, [])
+        if not history or history[-1].role == "assistant":
+            history.append(Message("user", write_turn_text(self.pack, self.state, seat, self._first_notes.pop(seat, ""))))
+        return (Message("system", write_system_text(self.pack.manifest, seat, persona)), *history)
 
     def plays(self, command: str) -> None:
         """A command of a baseline, at the seat whose turn it is. Raises ValueError for one that is not legal."""
-        seat = self._mover()
+        seat = self._require_mover()
         self._moves.append(GameMove(seat, self.turn, command))
         self._answered_at.append(None)
-        self._step(seat, command)
+        self._apply_command(seat, command)
 
     def writes(self, text: str) -> None:
         """A text of the player whose turn it is: a move, or one more reason why not.
 
         Where the player may write no further text in this turn, the manifest says whether it forfeits or a command is played for it.
         """
-        seat = self._mover()
+        seat = self._require_mover()
         self.messages(seat)
-        said = self._said[seat]
-        text = well_formed(text)
-        said.append(Message("assistant", text if text.strip() else _BLANK_REPLY))
+        history = self._histories[seat]
+        text = replace_surrogates(text)
+        history.append(Message("assistant", text if text.strip() else _BLANK_REPLY))
         found = self.pack.scenario.read(text, self.state, seat)
-        self._answered_at.append(len(said))
+        self._answered_at.append(len(history))
         if isinstance(found, Illegal):
             self._moves.append(GameMove(seat, self.turn, None, text, plan_of(text, played=False), found))
-            self._fails(seat, found)
+            self._record_failure(seat, found)
         else:
             self._moves.append(GameMove(seat, self.turn, found, text, plan_of(text, played=True)))
-            self._step(seat, found)
+            self._apply_command(seat, found)
 
     @property
     def ending(self) -> GameEnding | None:
@@ -125,70 +125,70 @@ class GameInPlay:
         ending = self.ending
         if self.result is None or ending is None:
             return move.reaction
-        told = words_at_end(self.result, move.seat, self.pack.scenario.unit, ending)
-        return f"{move.illegal.reason}\n{told}" if move.illegal else told
+        content = describe_end(self.result, move.seat, self.pack.scenario.unit, ending)
+        return f"{move.illegal.reason}\n{content}" if move.illegal else content
 
     def trace(self) -> GameTrace:
         """What was played so far; with a result, also what the scenario measured of each seat."""
         moves = tuple(
-            move if at is None else replace(move, reaction=self._reaction(move, at))
+            move if at is None else replace(move, reaction=self._describe_reaction(move, at))
             for move, at in zip(self._moves, self._answered_at, strict=True)
         )
         seats = range(len(self.pack.manifest.seats)) if self.result is not None else ()
-        return GameTrace(moves, self.result, tuple(self.pack.scenario.measured(self.state, seat) for seat in seats))
+        return GameTrace(moves, self.result, tuple(self.pack.scenario.measure_seat(self.state, seat) for seat in seats))
 
-    def _fails(self, seat: int, found: Illegal) -> None:
+    def _record_failure(self, seat: int, found: Illegal) -> None:
         manifest = self.pack.manifest
         self._failed.append(found)
         if len(self._failed) <= manifest.retries or seat in self.patient:
-            self._said[seat].append(Message("user", again_text(found, manifest)))
+            self._histories[seat].append(Message("user", write_again_text(found, manifest)))
         elif manifest.on_illegal == "forfeit":
-            self.result = _flagged(self.pack.scenario.stopped(self.state, seat), FORFEIT_FLAG)
+            self.result = _add_flag(self.pack.scenario.stop_episode(self.state, seat), FORFEIT_FLAG)
         else:
             command = self.pack.scenario.default(self.state, seat)
-            self._told_first[seat] = default_text(found, command)
+            self._first_notes[seat] = write_default_text(found, command)
             self._moves.append(GameMove(seat, self.turn, command, by_default=True))
             self._answered_at.append(None)
-            self._step(seat, command)
+            self._apply_command(seat, command)
 
-    def _step(self, seat: int, command: str) -> None:
+    def _apply_command(self, seat: int, command: str) -> None:
         self.state = self.pack.scenario.step(self.state, seat, command)
         self.turn += 1
         self._failed.clear()
-        self._look_for_end()
+        self._check_end()
 
-    def _look_for_end(self) -> None:
+    def _check_end(self) -> None:
         self.result = self.pack.scenario.result(self.state)
         if self.result is None and self.turn >= self.pack.manifest.turn_limit:
-            self.result = _flagged(self.pack.scenario.stopped(self.state, None), TURN_LIMIT_FLAG)
+            self.result = _add_flag(self.pack.scenario.stop_episode(self.state, None), TURN_LIMIT_FLAG)
 
-    def _mover(self) -> int:
+    def _require_mover(self) -> int:
         if (seat := self.seat) is None:
             raise ValueError("the game is over: nobody is to move")
         return seat
 
-    def _reaction(self, move: GameMove, at: int) -> str:
+    def _describe_reaction(self, move: GameMove, at: int) -> str:
         """What the game answered to a text: what the player was told next, or how the game ended for it."""
-        said = self._said[move.seat]
-        if at < len(said):
-            return said[at].text
-        ended = end_text(self.result, move.seat, self.pack.scenario.unit) if self.result is not None else ""
+        history = self._histories[move.seat]
+        if at < len(history):
+            return history[at].text
+        ended = write_end_text(self.result, move.seat, self.pack.scenario.unit) if self.result is not None else ""
         return "\n".join(part for part in (move.illegal.reason if move.illegal else "", ended) if part)
 
 
-def _flagged(result: GameResult, flag: str) -> GameResult:
+def _add_flag(result: GameResult, flag: str) -> GameResult:
     return result if flag in result.flags else replace(result, flags=(*result.flags, flag))
 
 
 _PARAGRAPHS = "\n\n"
 
 
-def usual_seating(pack: Pack) -> tuple[int, ...]:
+def make_usual_seating(pack: Pack) -> tuple[int, ...]:
     """The number of the player of each seat where nobody changes places."""
     return tuple(range(len(pack.manifest.seats)))
 
 
-def system_text(manifest: ScenarioManifest, seat: int, persona: Persona | None) -> str:
+def write_system_text(manifest: ScenarioManifest, seat: int, persona: Persona | None) -> str:
     """What a seat's player is told once, before the first turn: persona, rules, its seat, what it must not do, and the form of a reply.
 
     It holds nothing of the other seats but what they are called.
@@ -196,14 +196,14 @@ def system_text(manifest: ScenarioManifest, seat: int, persona: Persona | None) 
     parts = [
         *([persona.system_prompt] if persona else []),
         manifest.rules,
-        *_seat_lines(manifest, seat),
+        *_list_seat_lines(manifest, seat),
         *(["You must not:\n" + "\n".join(f"- {one}" for one in manifest.constraints)] if manifest.constraints else []),
         manifest.reply_format,
     ]
     return _PARAGRAPHS.join(part.strip() for part in parts)
 
 
-def turn_text(pack: Pack, state: Any, seat: int, before: str = "") -> str:
+def write_turn_text(pack: Pack, state: Any, seat: int, before: str = "") -> str:
     """What a seat's player is told when its turn comes: what it sees, with the legal commands where the manifest says so.
 
     `before`: what it has to know first, such as the command that was played for it. A scenario that lists the commands itself has them once.
@@ -213,23 +213,23 @@ def turn_text(pack: Pack, state: Any, seat: int, before: str = "") -> str:
     return _PARAGRAPHS.join(part for part in (before, seen, "" if listed in seen else listed) if part)
 
 
-def again_text(found: Illegal, manifest: ScenarioManifest) -> str:
+def write_again_text(found: Illegal, manifest: ScenarioManifest) -> str:
     """What a player is told whose text was no move, and who may write another one."""
     return _PARAGRAPHS.join((f"Nothing was played: {found.reason}", "It is still your turn.", manifest.reply_format.strip()))
 
 
-def default_text(found: Illegal, command: str) -> str:
+def write_default_text(found: Illegal, command: str) -> str:
     """What a player is told for whom a command was played, as none of its texts was a move."""
     return f"Your last reply was no move: {found.reason}\nThis was played for you: {command}"
 
 
-def end_text(result: GameResult, seat: int, unit: str) -> str:
-    """How an episode ended for a seat, in one line: as traces have it, whose hash it is a part of. `words_at_end` says more."""
+def write_end_text(result: GameResult, seat: int, unit: str) -> str:
+    """How an episode ended for a seat, in one line: as traces have it, whose hash it is a part of. `describe_end` says more."""
     flags = f" ({', '.join(result.flags)})" if result.flags else ""
     return f"The game is over: {result.outcomes[seat].replace('_', ' ')}, {result.rewards[seat]:g} {unit}{flags}"
 
 
-def opening_messages(
+def build_opening_messages(
     pack: Pack, seed: int, player: Player, seat: int, seating: tuple[int, ...] | None = None
 ) -> tuple[Message, ...]:
     """The first messages of a seat in an episode: of the seat that begins, those of its first request.
@@ -241,14 +241,14 @@ def opening_messages(
         raise ConfigError(f"seat {seat} of {pack.name}: allowed: 0 to {len(pack.manifest.seats) - 1}")
     if player.baseline is not None:
         raise ConfigError(f"opening messages of {player.name}: a baseline reads none; allowed: a model")
-    state = pack.scenario.reset(seed, seating or usual_seating(pack))
+    state = pack.scenario.reset(seed, seating or make_usual_seating(pack))
     return (
-        Message("system", system_text(pack.manifest, seat, player.persona)),
-        Message("user", turn_text(pack, state, seat)),
+        Message("system", write_system_text(pack.manifest, seat, player.persona)),
+        Message("user", write_turn_text(pack, state, seat)),
     )
 
 
-def _seat_lines(manifest: ScenarioManifest, seat: int) -> list[str]:
+def _list_seat_lines(manifest: ScenarioManifest, seat: int) -> list[str]:
     seats = manifest.seats
     return [f"You are seat {seats[seat]}; the seats are {', '.join(seats)}."] if len(seats) > 1 else []
 
@@ -257,27 +257,27 @@ NOT_SHOWN_TO_PLAYERS = "not shown to the players"
 """Stands at what people see of an episode and its players did not."""
 
 
-def in_units(number: float, unit: str) -> str:
+def format_units(number: float, unit: str) -> str:
     """`1 chip`, `-2.5 points`. A unit that is no plural of things, such as `solved`, says nothing behind a number: `reward 1`."""
     if not unit.endswith("s"):
         return f"reward {number + 0.0:g}"
     thing = unit.removesuffix("s")
-    return f"{number + 0.0:g} {thing if abs(number) == 1 else plural(thing)}"
+    return f"{number + 0.0:g} {thing if abs(number) == 1 else format_plural(thing)}"
 
 
-def unit_in_words(unit: str) -> str:
+def describe_unit(unit: str) -> str:
     """What a reward is, behind the word Reward: `in chips`; `1 where it is solved, else 0`."""
     return f"in {unit}" if unit.endswith("s") else f"1 where it is {unit}, else 0"
 
 
-def words_at_end(result: GameResult, seat: int, unit: str, ending: GameEnding) -> str:
+def describe_end(result: GameResult, seat: int, unit: str, ending: GameEnding) -> str:
     """What a seat learns when an episode is over: how it ended for the seat, and what is shown to all."""
     flags = f" ({', '.join(result.flags).replace('_', ' ')})" if result.flags else ""
     outcome = result.outcomes[seat].replace("_", " ")
-    return "\n".join([f"The game is over: {outcome}, {in_units(result.rewards[seat], unit)}{flags}", *ending.shown])
+    return "\n".join([f"The game is over: {outcome}, {format_units(result.rewards[seat], unit)}{flags}", *ending.shown])
 
 
-def ending_in_json(ending: GameEnding | None) -> dict[str, Any] | None:
+def encode_ending(ending: GameEnding | None) -> dict[str, Any] | None:
     """The ending as JSON has it; None: the episode is not over."""
     return None if ending is None else {"shown": list(ending.shown), "hidden": list(ending.hidden)}
 
@@ -298,28 +298,28 @@ class SeatCounts(NamedTuple):
     forfeited: bool
 
 
-def trace_json(trace: GameTrace) -> str:
+def encode_trace(trace: GameTrace) -> str:
     """The trace as canonical JSON: equal traces give equal text, byte for byte, as UTF-8."""
-    return json.dumps(_plain(trace), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return json.dumps(_convert_to_plain(trace), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def trace_hash(trace: GameTrace) -> str:
-    """32 hexadecimal digits of the SHA-256 of `trace_json`."""
-    return hashlib.sha256(trace_json(trace).encode()).hexdigest()[:32]
+def hash_trace(trace: GameTrace) -> str:
+    """32 hexadecimal digits of the SHA-256 of `encode_trace`."""
+    return hashlib.sha256(encode_trace(trace).encode()).hexdigest()[:32]
 
 
-def trace_of_json(text: str) -> GameTrace:
-    """The trace that `trace_json` wrote."""
+def decode_trace(text: str) -> GameTrace:
+    """The trace that `encode_trace` wrote."""
     given = json.loads(text)
     result = given["result"]
     return GameTrace(
-        moves=tuple(_move(one) for one in given["moves"]),
+        moves=tuple(_decode_move(one) for one in given["moves"]),
         result=GameResult(**{name: tuple(values) for name, values in result.items()}) if result else None,
         measured=tuple({name: Count(*count) for name, count in one.items()} for one in given["measured"]),
     )
 
 
-def seat_counts(trace: GameTrace, seat: int) -> SeatCounts:
+def count_seat(trace: GameTrace, seat: int) -> SeatCounts:
     """What a seat did in an episode that was played, to its end or not."""
     moves = [move for move in trace.moves if move.seat == seat]
     kinds = [move.illegal.kind for move in moves if move.illegal]
@@ -335,7 +335,7 @@ def seat_counts(trace: GameTrace, seat: int) -> SeatCounts:
     )
 
 
-def _plain(trace: GameTrace) -> dict[str, Any]:
+def _convert_to_plain(trace: GameTrace) -> dict[str, Any]:
     return {
         "moves": [asdict(move) for move in trace.moves],
         "result": asdict(trace.result) if trace.result else None,
@@ -343,7 +343,7 @@ def _plain(trace: GameTrace) -> dict[str, Any]:
     }
 
 
-def _move(given: Mapping[str, Any]) -> GameMove:
+def _decode_move(given: Mapping[str, Any]) -> GameMove:
     illegal = given["illegal"]
     return GameMove(**{**given, "illegal": Illegal(**illegal) if illegal else None})
 
@@ -351,19 +351,19 @@ def _move(given: Mapping[str, Any]) -> GameMove:
 _FIRST_SIGHT = "first sight"
 
 
-def first_seen(pack: Pack, seed: int, seat: int, trace: str) -> str:
+def replay_first_seen(pack: Pack, seed: int, seat: int, trace: str) -> str:
     """What the seat was told in its first turn.
 
     Raises ValueError, KeyError or TypeError for a trace that the scenario does not play again.
     """
-    state = pack.scenario.reset(seed, usual_seating(pack))
-    for move in takewhile(lambda move: move.seat != seat, trace_of_json(trace).moves):
+    state = pack.scenario.reset(seed, make_usual_seating(pack))
+    for move in takewhile(lambda move: move.seat != seat, decode_trace(trace).moves):
         if move.command is not None:
             state = pack.scenario.step(state, move.seat, move.command)
-    return turn_text(pack, state, seat)
+    return write_turn_text(pack, state, seat)
 
 
-def with_first_seen(rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, ScenarioManifest]) -> list[Mapping[str, Any]]:
+def replace_first_seen(rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, ScenarioManifest]) -> list[Mapping[str, Any]]:
     """Rows of `GAMES_PAIRED` whose user message is what the seat saw in its first turn, in place of what it would have seen had it begun.
 
     Where others moved before, the item is named by what was seen too: responses are of one item only where their players saw the same. Such
@@ -374,23 +374,23 @@ def with_first_seen(rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, S
     for row in rows:
         name = f"{row['first']}/{row['second']}"
         if name not in packs:
-            packs[name] = pack_if_installed(name, manifests)
-        if (told := _told(row, packs[name])) is not None:
-            found.append(told)
+            packs[name] = find_pack(name, manifests)
+        if (content := _restore_first_sight(row, packs[name])) is not None:
+            found.append(content)
     return found
 
 
-def _told(row: Mapping[str, Any], pack: Pack | None) -> Mapping[str, Any] | None:
+def _restore_first_sight(row: Mapping[str, Any], pack: Pack | None) -> Mapping[str, Any] | None:
     if row["trace"] is None:
         return row
-    moves = trace_of_json(row["trace"]).moves
+    moves = decode_trace(row["trace"]).moves
     if not moves or moves[0].seat == row["seat"]:
         return row
     if pack is None or pack.manifest.version != row["version"]:
         return None
     try:
-        seen = first_seen(pack, int(row["cluster"]), row["seat"], row["trace"])
+        seen = replay_first_seen(pack, int(row["cluster"]), row["seat"], row["trace"])
     except (KeyError, TypeError, ValueError):
         return None
-    told = [*row["messages"][:-1], {"role": "user", "text": seen}]
-    return {**row, "messages": told, "item_id": f"{row['item_id']} [saw {digest(_FIRST_SIGHT, seen)[:8]}]"}
+    content = [*row["messages"][:-1], {"role": "user", "text": seen}]
+    return {**row, "messages": content, "item_id": f"{row['item_id']} [saw {digest(_FIRST_SIGHT, seen)[:8]}]"}

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Chooses, Count, GameMetric
-from dtef_pipeline.games.exact.strategies import Strategy, player_of, strategy_of, uniform
+from dtef_pipeline.games.exact.strategies import Strategy, build_strategy, build_uniform_strategy, make_strategy_baseline
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.small_poker import Betting, SmallHand, SmallPoker
 
@@ -44,37 +44,39 @@ class Kuhn(SmallPoker):
 
     def __init__(self, manifest: ScenarioManifest) -> None:
         super().__init__(manifest)
-        self.baselines: Mapping[str, Chooses] = {name: player_of(self, name) for name in ("nash", "always-bet", "always-pass")}
+        self.baselines: Mapping[str, Chooses] = {
+            name: make_strategy_baseline(self, name) for name in ("nash", "always-bet", "always-pass")
+        }
 
     @cached_property
     def strategies(self) -> Mapping[str, Strategy]:
         """The strategy of each baseline that has one."""
         return {
-            "nash": nash(),
-            "always-bet": strategy_of(self, lambda legal: {legal[-1]: 1.0}),
-            "always-pass": strategy_of(self, lambda legal: {legal[0]: 1.0}),
-            "random": uniform(self),
+            "nash": build_nash_strategy(),
+            "always-bet": build_strategy(self, lambda legal: {legal[-1]: 1.0}),
+            "always-pass": build_strategy(self, lambda legal: {legal[0]: 1.0}),
+            "random": build_uniform_strategy(self),
         }
 
     def betting(self, commands: tuple[str, ...]) -> Betting:
         """Where the betting stands: two checks, or an answer to a bet, end the hand."""
-        return _kuhn_betting(commands)
+        return _compute_kuhn_betting(commands)
 
     def strength(self, state: SmallHand, seat: int) -> int:
         """The rank of the card."""
         return _KUHN_RANKS.index(state.deck[seat])
 
-    def measured(self, state: SmallHand, seat: int) -> Mapping[str, Count]:
+    def measure_seat(self, state: SmallHand, seat: int) -> Mapping[str, Count]:
         """What is measured of all small poker, and the bets with the lowest and the highest card."""
-        could = [command for before, command in self.turns_of(state, seat) if "bet" in before.legal]
+        could = [command for before, command in self.iterate_turns(state, seat) if "bet" in before.legal]
         bets = Count(could.count("bet"), len(could))
         of_card = {"J": _JACK_BET_RATE.name, "K": _KING_BET_RATE.name}.get(state.deck[seat])
         none = dict.fromkeys((_JACK_BET_RATE.name, _KING_BET_RATE.name), Count(0, 0))
-        return {**super().measured(state, seat), **none, **({of_card: bets} if of_card else {})}
+        return {**super().measure_seat(state, seat), **none, **({of_card: bets} if of_card else {})}
 
 
 @cache
-def _kuhn_betting(commands: tuple[str, ...]) -> Betting:
+def _compute_kuhn_betting(commands: tuple[str, ...]) -> Betting:
     seat = len(commands) % 2
     if commands[-1:] == ("fold",):
         folded = 1 - seat
@@ -88,7 +90,7 @@ def _kuhn_betting(commands: tuple[str, ...]) -> Betting:
     return Betting((1, 1), seat, ("check", "bet"))
 
 
-def nash(alpha: float = KUHN_ALPHA) -> Strategy:
+def build_nash_strategy(alpha: float = KUHN_ALPHA) -> Strategy:
     """A perfect strategy of both seats: the first bets with the jack with probability `alpha`, from 0 to 1/3, and with the king three
     times as often; the second has one perfect strategy alone. Source: Kuhn 1950. Raises ValueError for another alpha."""
     if not 0 <= alpha <= 1 / 3:

@@ -12,7 +12,13 @@ from importlib.resources import files
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Chooses
-from dtef_pipeline.games.exact.strategies import Strategy, player_of, states_to_move, strategy_of, uniform
+from dtef_pipeline.games.exact.strategies import (
+    Strategy,
+    build_strategy,
+    build_uniform_strategy,
+    iterate_states_to_move,
+    make_strategy_baseline,
+)
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.small_poker import SMALL_BETS, Betting, SmallHand, SmallPoker
 
@@ -48,30 +54,32 @@ class Leduc(SmallPoker):
         super().__init__(manifest)
         self.cards = tuple(f"{rank}{suit}" for rank in _LEDUC_RANKS for suit in (("s", "h") if suits else ("", "")))
         self.baselines: Mapping[str, Chooses] = {
-            name: player_of(self, name) for name in ("nash", "always-call", "always-raise")
+            name: make_strategy_baseline(self, name) for name in ("nash", "always-call", "always-raise")
         }
 
     @cached_property
     def strategies(self) -> Mapping[str, Strategy]:
         """The strategy of each baseline that has one."""
         return {
-            "nash": self._of_ranks(leduc_table()),
-            "always-call": strategy_of(self, lambda legal: {next(one for one in legal if one in ("check", "call")): 1.0}),
-            "always-raise": strategy_of(self, lambda legal: {legal[-1]: 1.0}),
-            "random": uniform(self),
+            "nash": self._expand_ranks(load_leduc_table()),
+            "always-call": build_strategy(self, lambda legal: {next(one for one in legal if one in ("check", "call")): 1.0}),
+            "always-raise": build_strategy(self, lambda legal: {legal[-1]: 1.0}),
+            "random": build_uniform_strategy(self),
         }
 
-    def _of_ranks(self, table: Strategy) -> Strategy:
+    def _expand_ranks(self, table: Strategy) -> Strategy:
         """A strategy that is told by ranks, for cards as this scenario names them."""
-        return {self.information(state, seat): table[self.by_rank(state, seat)] for state, seat in states_to_move(self)}
+        return {
+            self.information(state, seat): table[self.name_by_rank(state, seat)] for state, seat in iterate_states_to_move(self)
+        }
 
-    def by_rank(self, state: SmallHand, seat: int) -> str:
+    def name_by_rank(self, state: SmallHand, seat: int) -> str:
         """The name of an information set without the suits: `K/Q:check,check`."""
         return self.information(SmallHand(tuple(card[0] for card in state.deck), state.commands), seat)
 
     def betting(self, commands: tuple[str, ...]) -> Betting:
         """Where the betting stands: a call, or a check after a check, ends a stage."""
-        return _leduc_betting(commands)
+        return _compute_leduc_betting(commands)
 
     def strength(self, state: SmallHand, seat: int) -> int:
         """A pair with the public card wins, then the higher rank."""
@@ -80,7 +88,7 @@ class Leduc(SmallPoker):
 
 
 @cache
-def leduc_table() -> Strategy:
+def load_leduc_table() -> Strategy:
     """The shipped strategy of both seats, by ranks; a best response wins .0003 chips from it in a hand (mean of the seats).
 
     `data/make_leduc_strategy.py` makes it."""
@@ -91,7 +99,7 @@ def leduc_table() -> Strategy:
 
 
 @cache
-def _leduc_betting(commands: tuple[str, ...]) -> Betting:
+def _compute_leduc_betting(commands: tuple[str, ...]) -> Betting:
     paid, stage, raises, seat, turn = [1, 1], 0, 0, 0, 0
     for command in commands:
         if command == "fold":

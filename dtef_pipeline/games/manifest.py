@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import versions_in_play
+from dtef_pipeline.identity import select_versions_in_play
 
 SEVERITY_WEIGHTS = {"low": 1, "medium": 3, "high": 10}
 """What a violation counts in the weighted rate of red flags."""
@@ -71,7 +71,7 @@ class ScenarioManifest(Part):
 
     @field_validator("seats")
     @classmethod
-    def _told_apart(cls, seats: list[str]) -> list[str]:
+    def _check_distinct_seats(cls, seats: list[str]) -> list[str]:
         if len(set(seats)) < len(seats):
             raise ValueError(f"got {', '.join(seats)}; allowed: each once")
         return seats
@@ -93,7 +93,7 @@ class ScenarioManifest(Part):
 def read_manifest(path: Path) -> ScenarioManifest:
     """The manifest in a file. Raises ConfigError for its faults, with file and line, and where the id is not that of the file's place."""
     document = read_document(path, "scenario", tuple(ScenarioManifest.model_fields))
-    found = document.checked(ScenarioManifest)
+    found = document.validate_as(ScenarioManifest)
     if found.id != f"{path.parent.name}/{path.stem}":
         raise document.error(("id",), f"got {found.id}; allowed: {path.parent.name}/{path.stem}, as the file is called")
     return found
@@ -106,8 +106,8 @@ def read_manifests(folder: Path) -> dict[str, ScenarioManifest]:
     return {one.id: one for one in map(read_manifest, sorted(folder.glob("*/*.yaml")))}
 
 
-def manifests_in_play(versions: Iterable[ScenarioManifest]) -> dict[str, ScenarioManifest]:
+def select_manifests_in_play(versions: Iterable[ScenarioManifest]) -> dict[str, ScenarioManifest]:
     """The version of each scenario that is in play, by id, in the order of ids: the latest that is not experimental; of experimental ones
     alone, the latest.
     """
-    return versions_in_play(versions, "experimental")
+    return select_versions_in_play(versions, "experimental")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import GameMetric
 from dtef_pipeline.games.manifest import SEVERITY_WEIGHTS
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.nearest import list_nearest
 
 SHARE_UNIT = "share"
 """The unit of metrics that lie on 0-1 by their nature."""
@@ -96,7 +96,7 @@ def red_flag_rate(n: int, violations: Sequence[str]) -> RedFlagRates:
     return RedFlagRates(len(violations) / n, sum(SEVERITY_WEIGHTS[one] for one in violations) / n)
 
 
-def general_metrics(unit: str) -> tuple[GameMetric, ...]:
+def list_general_metrics(unit: str) -> tuple[GameMetric, ...]:
     """What is measured of every scenario. `unit`: of its rewards."""
     return (
         GameMetric(SUCCESS_RATE, "efficacy", SHARE_UNIT, "higher", "Episodes won over episodes; a draw is an episode."),
@@ -149,9 +149,9 @@ FORM_METRICS = (
 """Of the form of play rather than of its success."""
 
 
-def metrics_of(unit: str, own: Sequence[GameMetric]) -> dict[str, GameMetric]:
+def merge_metrics(unit: str, own: Sequence[GameMetric]) -> dict[str, GameMetric]:
     """By name, all metrics of a scenario: the general ones, and its `own`, which may put others in their place."""
-    return {one.name: one for one in (*general_metrics(unit), *own)}
+    return {one.name: one for one in (*list_general_metrics(unit), *own)}
 
 
 def is_on_unit_scale(metric: GameMetric) -> bool:
@@ -159,7 +159,7 @@ def is_on_unit_scale(metric: GameMetric) -> bool:
     return metric.unit in UNIT_SCALE and metric.direction != "none"
 
 
-def normalised(metric: GameMetric, value: float) -> float:
+def normalise_metric(metric: GameMetric, value: float) -> float:
     """The value on 0-1, higher is better: a share as it is, or 1 less it where lower is better.
 
     Raises ConfigError for a metric without bounds, such as chips: no number of chips is the best possible.
@@ -175,19 +175,19 @@ def require_composite(where: str, weights: Mapping[str, float], metrics: Mapping
     """Raises ConfigError, naming the setting `where` they stand, for weights of metrics that are not known or cannot be normalised."""
     for name in weights:
         if name not in metrics:
-            raise ConfigError(f"{where}: {name}: not a metric of the scenario; allowed: {nearest(name, metrics)}")
+            raise ConfigError(f"{where}: {name}: not a metric of the scenario; allowed: {list_nearest(name, metrics)}")
         if not is_on_unit_scale(metrics[name]):
             allowed = ", ".join(one.name for one in metrics.values() if is_on_unit_scale(one))
-            raise ConfigError(f"{where}: {name} {_why_not_weighed(metrics[name])}; allowed: {allowed}")
+            raise ConfigError(f"{where}: {name} {_explain_unweighable(metrics[name])}; allowed: {allowed}")
 
 
-def _why_not_weighed(metric: GameMetric) -> str:
+def _explain_unweighable(metric: GameMetric) -> str:
     if metric.unit not in UNIT_SCALE:
         return f"has no bounds (its unit: {metric.unit})"
     return "has no better end: neither more nor less of it is better"
 
 
-def composite(
+def compute_composite(
     values: Mapping[str, float | None], weights: Mapping[str, float], metrics: Mapping[str, GameMetric]
 ) -> float | None:
     """Arithmetic mean of the normalised metrics with these weights, 0-1, higher is better.
@@ -201,7 +201,7 @@ def composite(
     has_forfeited = (values.get(FORFEIT_RATE) or 0) >= 1
     if not found or (len(known) < len(found) and not has_forfeited):
         return None
-    return sum(weights[name] * normalised(metrics[name], value) for name, value in known.items()) / sum(
+    return sum(weights[name] * normalise_metric(metrics[name], value) for name, value in known.items()) / sum(
         weights[name] for name in found
     )
 

@@ -12,14 +12,14 @@ from typing import Any
 
 from dtef_pipeline.documents import Reason
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Illegal, baseline_of, baseline_rng, baselines_of
+from dtef_pipeline.games.contract import Illegal, find_baseline, list_baselines, make_baseline_rng
 from dtef_pipeline.games.episode import replay
-from dtef_pipeline.games.episode_scores import pack_metrics
-from dtef_pipeline.games.in_play import FORFEIT_FLAG, TURN_LIMIT_FLAG, GameInPlay, trace_hash, trace_json, trace_of_json
+from dtef_pipeline.games.episode_scores import select_pack_metrics
+from dtef_pipeline.games.in_play import FORFEIT_FLAG, TURN_LIMIT_FLAG, GameInPlay, decode_trace, encode_trace, hash_trace
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.metrics import require_composite
-from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters, lacking_names, pack
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters, list_lacking_names, pack
+from dtef_pipeline.text.nearest import list_nearest
 
 MANIFEST_FOLDERS = ("data/scenarios", "scenarios")
 PLAYBOOKS = "docs/scenarios"
@@ -45,29 +45,29 @@ def check_packs(folder: Path, own: Path | None = None) -> list[PackFiles]:
     a scenario that the checkout does not have, tests and playbook are not asked for, as they stand elsewhere. Raises ConfigError where there is
     no scenario.
     """
-    found = _with_manifests([folder / where for where in MANIFEST_FOLDERS])
-    outside = {} if own is None else _with_manifests([own])
+    found = _load_pack_manifests([folder / where for where in MANIFEST_FOLDERS])
+    outside = {} if own is None else _load_pack_manifests([own])
     elsewhere = set(outside) - set(found)
     found |= outside
-    declared = _declared(folder)
+    declared = _read_declared_adapters(folder)
     for name in declared:
-        found.setdefault(name, PackFiles(name, faults=[_no_manifest(name)]))
+        found.setdefault(name, PackFiles(name, faults=[_describe_missing_manifest(name)]))
     scenarios = {name.rpartition("/")[2] for name in found}
     for playbook in sorted((folder / PLAYBOOKS).glob("*.md")):
         if playbook.stem not in scenarios and playbook.stem != "README":
             name = f"*/{playbook.stem}"
-            found[name] = PackFiles(name, faults=[_no_manifest(name)])
+            found[name] = PackFiles(name, faults=[_describe_missing_manifest(name)])
     if not found:
         raise ConfigError(f"{folder}: no scenario; allowed: a folder with {MANIFEST_FOLDERS[0]}/<league>/<scenario>.yaml")
     tests = {path: path.read_text(encoding="utf-8", errors="replace") for path in sorted((folder / "tests").rglob("test_*.py"))}
     for one in found.values():
-        one.faults += _of_adapter(one, declared)
+        one.faults += _check_adapter(one, declared)
         if one.name not in elsewhere:
-            one.faults += [*_of_tests(one.name, tests), *_of_playbook(one.name, folder)]
+            one.faults += [*_check_pack_tests(one.name, tests), *_check_playbook(one.name, folder)]
     return [found[name] for name in sorted(found)]
 
 
-def _with_manifests(folders: Iterable[Path]) -> dict[str, PackFiles]:
+def _load_pack_manifests(folders: Iterable[Path]) -> dict[str, PackFiles]:
     found: dict[str, PackFiles] = {}
     for path in sorted(path for folder in folders for path in folder.glob("*/*.yaml")):
         name = f"{path.parent.name}/{path.stem}"
@@ -78,7 +78,7 @@ def _with_manifests(folders: Iterable[Path]) -> dict[str, PackFiles]:
     return found
 
 
-def _declared(folder: Path) -> Mapping[str, str]:
+def _read_declared_adapters(folder: Path) -> Mapping[str, str]:
     """The adapters that the checkout's pyproject.toml names."""
     path = folder / "pyproject.toml"
     if not path.is_file():
@@ -91,11 +91,11 @@ def _declared(folder: Path) -> Mapping[str, str]:
     return points
 
 
-def _no_manifest(name: str) -> str:
+def _describe_missing_manifest(name: str) -> str:
     return f"it lacks a manifest: {MANIFEST_FOLDERS[0]}/{name}.yaml"
 
 
-def _of_adapter(one: PackFiles, declared: Mapping[str, str]) -> Iterator[str]:
+def _check_adapter(one: PackFiles, declared: Mapping[str, str]) -> Iterator[str]:
     name = one.name if one.manifest is None else one.manifest.adapter_name
     if name not in adapters():
         known = f"; pyproject.toml names {declared[name]}: install the package again" if name in declared else ""
@@ -106,7 +106,7 @@ def _of_adapter(one: PackFiles, declared: Mapping[str, str]) -> Iterator[str]:
         except Exception as error:  # an engine may fail in any way while it is imported
             yield f"its adapter cannot be used: {type(error).__name__}: {error}"
             return
-        if lacking := lacking_names(scenario):
+        if lacking := list_lacking_names(scenario):
             yield f"its adapter makes a scenario without {', '.join(lacking)}: see dtef_pipeline/games/contract.py"
             return
         if scenario.name not in (one.name, name):
@@ -115,18 +115,18 @@ def _of_adapter(one: PackFiles, declared: Mapping[str, str]) -> Iterator[str]:
             yield f"its manifest has {len(one.manifest.seats)} seats; allowed: {len(scenario.seats)}, as the adapter has"
             return
         made = Pack(one.manifest, scenario)
-        yield from opponent_faults(made)
-        yield from (f"its manifest: {fault}" for fault in weighing_faults(made))
-        yield from trial_faults(made)
+        yield from check_opponents(made)
+        yield from (f"its manifest: {fault}" for fault in check_weighing(made))
+        yield from check_trial_game(made)
 
 
-def _of_tests(name: str, tests: Mapping[Path, str]) -> Iterator[str]:
+def _check_pack_tests(name: str, tests: Mapping[Path, str]) -> Iterator[str]:
     scenario = name.rpartition("/")[2].replace("-", "_")
     if not any(path.name.startswith(f"test_{scenario}") or name in text for path, text in tests.items()):
         yield f"it lacks tests: tests/**/test_{scenario}*.py, or a test file that names {name}"
 
 
-def _of_playbook(name: str, folder: Path) -> Iterator[str]:
+def _check_playbook(name: str, folder: Path) -> Iterator[str]:
     path = f"{PLAYBOOKS}/{name.rpartition('/')[2]}.md"
     if not (folder / path).is_file() or not (folder / path).read_text(encoding="utf-8", errors="replace").strip():
         yield f"it lacks a playbook: {path}"
@@ -140,10 +140,10 @@ def flags_of(pack: Pack) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*FLAGS_OF_EVERY_GAME, *getattr(pack.scenario, "flags", ()))))
 
 
-def weighing_faults(pack: Pack) -> Iterator[str]:
+def check_weighing(pack: Pack) -> Iterator[str]:
     """A sentence for what the manifest weighs and the scenario does not have: metrics of the composite score, and flags with a severity."""
     try:
-        require_composite("evaluation, algorithmic", pack.manifest.evaluation.algorithmic, pack_metrics(pack))
+        require_composite("evaluation, algorithmic", pack.manifest.evaluation.algorithmic, select_pack_metrics(pack))
     except ConfigError as error:
         yield str(error)
     flags = flags_of(pack)
@@ -152,12 +152,12 @@ def weighing_faults(pack: Pack) -> Iterator[str]:
             yield f"severities: {name}: no flag of the scenario; allowed: {', '.join(flags)}"
 
 
-def opponent_faults(pack: Pack) -> Iterator[str]:
+def check_opponents(pack: Pack) -> Iterator[str]:
     """A sentence for each opponent that is none, and for a scenario of several seats that has no opponents."""
-    known = baselines_of(pack.scenario)
+    known = list_baselines(pack.scenario)
     for name in pack.manifest.opponents:
         if name not in known:
-            yield f"its manifest names the opponent {name}; allowed: {nearest(name, known)}"
+            yield f"its manifest names the opponent {name}; allowed: {list_nearest(name, known)}"
     if len(pack.manifest.seats) > 1 and not pack.manifest.opponents:
         yield f"its manifest: opponents: none for {len(pack.manifest.seats)} seats; allowed: one or more of {', '.join(known)}"
 
@@ -165,7 +165,7 @@ def opponent_faults(pack: Pack) -> Iterator[str]:
 def require_weighable(packs: Iterable[Pack]) -> None:
     """Raises ConfigError for the first fault in what manifests weigh: scoring would fail for it when all is played and paid for."""
     for one in packs:
-        for fault in weighing_faults(one):
+        for fault in check_weighing(one):
             raise ConfigError(f"{one.name}: {fault}")
 
 
@@ -173,28 +173,28 @@ _FIELDS_OF_ENGINES = ("settings", "seats", "turn_limit", "adapter")
 """What an engine may refuse, in the order in which it is looked for in its words."""
 
 
-def manifest_faults(manifest: ScenarioManifest) -> Iterator[Reason]:
+def check_manifest_engine(manifest: ScenarioManifest) -> Iterator[Reason]:
     """What is wrong with it for its engine, which is made and has its baselines play the first seed. Runs code of the engine's package."""
     if manifest.adapter_name not in adapters():
-        known = nearest(manifest.adapter_name, adapters())
+        known = list_nearest(manifest.adapter_name, adapters())
         yield Reason(("adapter",), f"no engine is called {manifest.adapter_name}; allowed: {known}")
         return
     try:
         made = pack(manifest.id, {manifest.id: manifest})
     except ConfigError as error:
-        yield Reason((_field_in(str(error), manifest),), str(error))
+        yield Reason((_find_named_field(str(error), manifest),), str(error))
         return
-    yield from (Reason(("opponents",), fault) for fault in opponent_faults(made))
+    yield from (Reason(("opponents",), fault) for fault in check_opponents(made))
     yield from (
         Reason(("severities",) if fault.startswith("severities") else ("evaluation", "algorithmic"), fault)
-        for fault in weighing_faults(made)
+        for fault in check_weighing(made)
     )
-    yield from (Reason(("adapter",), fault) for fault in trial_faults(made))
+    yield from (Reason(("adapter",), fault) for fault in check_trial_game(made))
 
 
-def _field_in(told: str, manifest: ScenarioManifest) -> str:
+def _find_named_field(fault_text: str, manifest: ScenarioManifest) -> str:
     """The field that an engine names in its words, and that says something."""
-    named = [name for name in _FIELDS_OF_ENGINES if name.partition("_")[0] in told and getattr(manifest, name)]
+    named = [name for name in _FIELDS_OF_ENGINES if name.partition("_")[0] in fault_text and getattr(manifest, name)]
     return named[0] if named else "adapter"
 
 
@@ -207,7 +207,7 @@ class _Unlike(Exception):
     """The scenario does something else than the contract says."""
 
 
-def trial_faults(pack: Pack) -> Iterator[str]:
+def check_trial_game(pack: Pack) -> Iterator[str]:
     """A sentence for the first thing that goes wrong when baselines play the first seed of the manifest, and then its own baselines one by one.
 
     The limit of turns ends an episode that has no end. Whatever the scenario raises is a fault of it.
@@ -216,7 +216,7 @@ def trial_faults(pack: Pack) -> Iterator[str]:
     for name in dict.fromkeys(("random", *own)):
         turn = 0
         try:
-            for turn in _played(pack, name):  # noqa: B007 - told of below
+            for turn in _play_baseline(pack, name):  # noqa: B007 - told of below
                 pass
         except _Unlike as error:
             yield f"its adapter does not keep to the contract: {error}"
@@ -229,36 +229,39 @@ def trial_faults(pack: Pack) -> Iterator[str]:
             return
 
 
-def _played(pack: Pack, name: str) -> Iterator[int]:
+def _play_baseline(pack: Pack, name: str) -> Iterator[int]:
     """The numbers of the turns, while a baseline plays all seats."""
     scenario, seed = pack.scenario, pack.manifest.seeds.first
-    chooses = baseline_of(scenario, name) if name in baselines_of(scenario) else baselines_of(scenario)["random"]
-    rngs = [baseline_rng(seed, seat) for seat in range(len(scenario.seats))]
+    chooses = find_baseline(scenario, name) if name in list_baselines(scenario) else list_baselines(scenario)["random"]
+    rngs = [make_baseline_rng(seed, seat) for seat in range(len(scenario.seats))]
     game = GameInPlay(pack, seed)
     while (seat := game.seat) is not None:
         yield game.turn
         if game.turn < _TURNS_LOOKED_AT and name == "random":
-            _look(pack, game.state, seat)
+            _check_state(pack, game.state, seat)
         game.plays(chooses(game.state, seat, rngs[seat]))
-    _look_at_end(pack, game, seed)
+    _check_ended_game(pack, game, seed)
 
 
-def _look(pack: Pack, state: Any, seat: int) -> None:
+def _check_state(pack: Pack, state: Any, seat: int) -> None:
     scenario, n_seats = pack.scenario, len(pack.manifest.seats)
     if not scenario.legal(state, seat):
         raise _Unlike("`legal` names no command for the seat that is to move")
     scenario.step(state, seat, scenario.default(state, seat))
-    hidden = scenario.permuted(state, seat, random.Random(0))  # noqa: S311 - a game's cards, no secret
+    hidden = scenario.permute_hidden(state, seat, random.Random(0))  # noqa: S311 - a game's cards, no secret
     if scenario.observation(hidden, seat) != scenario.observation(state, seat):
         raise _Unlike("`permuted` changes what the seat sees")
     if not isinstance(found := scenario.read(_NO_MOVE, state, seat), str | Illegal):
         raise _Unlike(f"`read` gives {type(found).__name__}; allowed: a command, or Illegal")
-    if len(scenario.stopped(state, seat).rewards) != n_seats or len(scenario.stopped(state, None).outcomes) != n_seats:
+    if (
+        len(scenario.stop_episode(state, seat).rewards) != n_seats
+        or len(scenario.stop_episode(state, None).outcomes) != n_seats
+    ):
         raise _Unlike(f"`stopped` has not {n_seats} rewards and outcomes, one per seat")
-    json.dumps(scenario.told(state))
+    json.dumps(scenario.encode_state(state))
 
 
-def _look_at_end(pack: Pack, game: GameInPlay, seed: int) -> None:
+def _check_ended_game(pack: Pack, game: GameInPlay, seed: int) -> None:
     result, ending, n_seats = game.result, game.ending, len(pack.manifest.seats)
     if result is None or ending is None:
         raise _Unlike("an episode is over for `to_move` and has no `result` or `ending`")
@@ -271,9 +274,9 @@ def _look_at_end(pack: Pack, game: GameInPlay, seed: int) -> None:
     for text in (*ending.shown, *ending.hidden):
         if not isinstance(text, str):
             raise _Unlike(f"`ending` holds {type(text).__name__}; allowed: sentences")
-    json.dumps(pack.scenario.told(game.state))
+    json.dumps(pack.scenario.encode_state(game.state))
     trace, known = game.trace(), {one.name for one in pack.scenario.metrics}
     if unknown := sorted({name for one in trace.measured for name in one} - known):
         raise _Unlike(f"`measured` counts {', '.join(unknown)}, which `metrics` does not name")
-    if trace_hash(replay(trace_of_json(trace_json(trace)), pack, seed)) != trace_hash(trace):
+    if hash_trace(replay(decode_trace(encode_trace(trace)), pack, seed)) != hash_trace(trace):
         raise _Unlike("an episode does not play again byte for byte from its commands")

@@ -13,7 +13,7 @@ from typing import Any
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.games.contract import Scenario
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.nearest import list_nearest
 
 ADAPTERS_GROUP = "dtef.scenarios"
 OfManifest = Callable[[ScenarioManifest], Scenario[Any]]
@@ -50,56 +50,58 @@ class _Loaded:
         return made
 
     def __str__(self) -> str:
-        return adapter_words(self._entry_point)
+        return describe_adapter(self._entry_point)
 
 
-def adapter_words(entry_point: EntryPoint) -> str:
+def describe_adapter(entry_point: EntryPoint) -> str:
     """`the adapter made_games:of_manifest of the package made-games 1.0`."""
     package = f" of the package {entry_point.dist.name} {entry_point.dist.version}" if entry_point.dist else ""
     return f"the adapter {entry_point.value}{package}"
 
 
-def contract_names() -> tuple[str, ...]:
+def list_contract_names() -> tuple[str, ...]:
     """The attributes and methods that the contract asks of every scenario."""
     methods = (name for name, one in vars(Scenario).items() if not name.startswith("_") and callable(one))
     return (*Scenario.__annotations__, *methods)
 
 
-def lacking_names(scenario: object) -> list[str]:
+def list_lacking_names(scenario: object) -> list[str]:
     """What the contract asks for and the scenario does not have."""
-    return [name for name in contract_names() if not hasattr(scenario, name)]
+    return [name for name in list_contract_names() if not hasattr(scenario, name)]
 
 
-def _made(manifest: ScenarioManifest, maker: OfManifest) -> Scenario[Any]:
+def _make_scenario(manifest: ScenarioManifest, maker: OfManifest) -> Scenario[Any]:
     """Raises ConfigError, with the adapter's package, where an adapter fails, or makes what lacks a part of the contract."""
-    told = f"scenario {manifest.id}: {maker if isinstance(maker, _Loaded) else 'its adapter'}"
+    adapter_label = f"scenario {manifest.id}: {maker if isinstance(maker, _Loaded) else 'its adapter'}"
     try:
         scenario = maker(manifest)
     except DtefError:
         raise
     except Exception as error:  # an engine may fail in any way while it is imported
-        raise ConfigError(f"{told} cannot be used: {type(error).__name__}: {error}") from error
-    if lacking := lacking_names(scenario):
-        raise ConfigError(f"{told} makes a scenario without {', '.join(lacking)}; `dtef games check` says more")
+        raise ConfigError(f"{adapter_label} cannot be used: {type(error).__name__}: {error}") from error
+    if lacking := list_lacking_names(scenario):
+        raise ConfigError(f"{adapter_label} makes a scenario without {', '.join(lacking)}; `dtef games check` says more")
     if len(scenario.seats) != len(manifest.seats):
-        raise ConfigError(f"{told} has {len(scenario.seats)} seats, and its manifest {len(manifest.seats)}; allowed: as many")
+        raise ConfigError(
+            f"{adapter_label} has {len(scenario.seats)} seats, and its manifest {len(manifest.seats)}; allowed: as many"
+        )
     return scenario
 
 
 def pack(name: str, manifests: Mapping[str, ScenarioManifest]) -> Pack:
     """The pack of a name. Raises ConfigError where no manifest or no adapter has the name, and where the adapter cannot be used."""
     if name not in manifests:
-        raise ConfigError(f"scenario {name}: not known; allowed: {nearest(name, manifests)}")
+        raise ConfigError(f"scenario {name}: not known; allowed: {list_nearest(name, manifests)}")
     manifest = manifests[name]
     if manifest.adapter_name not in adapters():
         raise ConfigError(
             f"scenario {name}: no adapter {manifest.adapter_name}; allowed: an entry point of that name in the group {ADAPTERS_GROUP}, "
             "or, for another one's engine, its name as `adapter` in the manifest"
         )
-    return Pack(manifest, _made(manifest, adapters()[manifest.adapter_name]))
+    return Pack(manifest, _make_scenario(manifest, adapters()[manifest.adapter_name]))
 
 
-def pack_if_installed(name: str, manifests: Mapping[str, ScenarioManifest]) -> Pack | None:
+def find_pack(name: str, manifests: Mapping[str, ScenarioManifest]) -> Pack | None:
     """The pack of a name; None where no manifest or no adapter has the name."""
     return pack(name, manifests) if name in manifests and manifests[name].adapter_name in adapters() else None
 
@@ -108,39 +110,39 @@ _OWN_PACKAGE = "dtef_pipeline"
 
 
 @contextmanager
-def adapters_named() -> Iterator[None]:
+def name_failing_adapters() -> Iterator[None]:
     """What the engine of another package raises within is raised as ConfigError, with the adapter and its package; all else as it is."""
     try:
         yield
     except DtefError:
         raise
     except Exception as error:
-        if (whose := adapter_at_fault(error)) is None:
+        if (whose := find_adapter_at_fault(error)) is None:
             raise
         raise ConfigError(f"{whose} fails: {type(error).__name__}: {error}") from error
 
 
-def adapter_at_fault(error: BaseException) -> str | None:
+def find_adapter_at_fault(error: BaseException) -> str | None:
     """The adapter of another package whose code an error comes from, in words; None: it comes from elsewhere.
 
     That is where any call on the way to the error was code of the adapter's package, or where an attribute is lacking of an object of it.
     """
-    packages = set(_packages_on_the_way(error.__traceback__))
+    packages = set(_list_packages_in_traceback(error.__traceback__))
     if isinstance(error, AttributeError) and error.obj is not None:
-        packages.add(_package(type(error.obj).__module__))
-    foreign = (one for one in entry_points(group=ADAPTERS_GROUP) if _package(one.module) != _OWN_PACKAGE)
-    return next((_named(one) for one in foreign if _package(one.module) in packages), None)
+        packages.add(_take_package_name(type(error.obj).__module__))
+    foreign = (one for one in entry_points(group=ADAPTERS_GROUP) if _take_package_name(one.module) != _OWN_PACKAGE)
+    return next((_describe_entry_point(one) for one in foreign if _take_package_name(one.module) in packages), None)
 
 
-def _packages_on_the_way(at: TracebackType | None) -> Iterator[str]:
+def _list_packages_in_traceback(at: TracebackType | None) -> Iterator[str]:
     while at is not None:
-        yield _package(str(at.tb_frame.f_globals.get("__name__", "")))
+        yield _take_package_name(str(at.tb_frame.f_globals.get("__name__", "")))
         at = at.tb_next
 
 
-def _package(module: str) -> str:
+def _take_package_name(module: str) -> str:
     return module.partition(".")[0]
 
 
-def _named(one: EntryPoint) -> str:
-    return f"scenario {one.name}: {adapter_words(one)}"
+def _describe_entry_point(one: EntryPoint) -> str:
+    return f"scenario {one.name}: {describe_adapter(one)}"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import stdtrit
 
-from dtef_pipeline.asking.snapshot_order import order_in, place_sql
+from dtef_pipeline.asking.snapshot_order import build_place_sql, order_in
 from dtef_pipeline.games.metrics import (
     BESIDE_METRICS,
     EXPECTED_RETURN,
@@ -23,9 +23,9 @@ from dtef_pipeline.games.metrics import (
 )
 from dtef_pipeline.games.personas import BASELINE_PREFIX, NO_PERSONA
 from dtef_pipeline.games.tables import PERSONA_RESULTS
-from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, Floats, estimate_groups, why_none
-from dtef_pipeline.statistics.proportions import unit_interval, wilson_interval
-from dtef_pipeline.tables import in_schema
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, Floats, estimate_groups, explain_missing
+from dtef_pipeline.statistics.proportions import compute_unit_interval, compute_wilson_interval
+from dtef_pipeline.tables import convert_to_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ _GAME_VERSION = "league, scenario, version"
 _MEETING = "persona, model, model_variant, snapshot, opponent"
 
 
-def exploitation_sums(connection: duckdb.DuckDBPyConnection, source: str, everyone: str) -> pd.DataFrame:
+def sum_exploitation(connection: duckdb.DuckDBPyConnection, source: str, everyone: str) -> pd.DataFrame:
     """What a player wins from each baseline beyond what the best of all baselines wins from the same one, by seed.
 
     Both are means over the same games, so that the luck of the deal is the same for both. The best baseline has the highest mean on the
@@ -95,12 +95,12 @@ _ENOUGH_EPISODES = 0.5
 _LATEST_SCORES = "latest_scores"
 
 
-def latest_scores(connection: duckdb.DuckDBPyConnection, snapshot: str | None = None) -> str:
+def create_latest_scores(connection: duckdb.DuckDBPyConnection, snapshot: str | None = None) -> str:
     """Makes a temporary view of the rows of `episode_scores` of the snapshots that count, and gives its name.
 
     `snapshot`: the only one that counts; of baselines, which play alike in all, it is the latest where they have not played in this one.
     """
-    place = place_sql(order_in(connection, "episode_scores"))
+    place = build_place_sql(order_in(connection, "episode_scores"))
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE latest_snapshots AS
@@ -142,39 +142,39 @@ _OF_METRIC_COLUMNS = ("metric", "family", "unit", "direction", "weight")
 _GROUP_COLUMNS = (*_PLAYER_COLUMNS, "opponent", *_OF_METRIC_COLUMNS)
 
 
-def game_results(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+def compute_game_results(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """PERSONA_RESULTS. `connection` has GAME_RESULTS_READS.
 
     Of each scenario, version and player one snapshot counts: the latest that has played half as many episodes as the fullest one.
     """
-    return in_schema(results_of(connection, latest_scores(connection)), PERSONA_RESULTS)
+    return convert_to_schema(compute_results_of(connection, create_latest_scores(connection)), PERSONA_RESULTS)
 
 
-def results_of(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFrame:
+def compute_results_of(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFrame:
     """The columns of PERSONA_RESULTS of the rows of `source`, a relation with rows of the latest snapshots, as `latest_scores` makes it."""
     import pandas as pd
 
-    sums = _seed_sums(connection, source)
-    compared = exploitation_sums(connection, source, ALL_OPPONENTS)
+    sums = _sum_by_seed(connection, source)
+    compared = sum_exploitation(connection, source, ALL_OPPONENTS)
     sums = pd.concat([sums[sums["metric"] != EXPLOITATION], compared], ignore_index=True) if len(compared) else sums
-    frame = _means(sums)
-    _void_shared(frame, _shared_players(connection))
-    frame = _with_composite(_with_form(frame))
+    frame = _compute_player_means(sums)
+    _remove_shared_intervals(frame, _find_sharing_players(connection))
+    frame = _add_composite(_add_form_rates(frame))
     return frame.sort_values([*_PLAYER_COLUMNS[:4], "model_variant", "metric", "opponent"], ignore_index=True)
 
 
-def _seed_sums(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFrame:
+def _sum_by_seed(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFrame:
     """One row per player, opponent (or all), metric and seed."""
     group = ", ".join(_GROUP_COLUMNS)
     others = ", ".join(one for one in _GROUP_COLUMNS if one != "opponent")
-    told = "status = 'scored'"
+    is_scored = "status = 'scored'"
     found: pd.DataFrame = connection.sql(
         f"""
         SELECT {group.replace("opponent", f"coalesce(opponent, '{ALL_OPPONENTS}') AS opponent")}, cluster,
-            coalesce(sum(total) FILTER ({told}), 0) AS total,
-            coalesce(sum(total * total) FILTER ({told}), 0) AS squares,
-            coalesce(sum("of") FILTER ({told}), 0) AS "of",
-            count(*) FILTER ({told}) AS episodes,
+            coalesce(sum(total) FILTER ({is_scored}), 0) AS total,
+            coalesce(sum(total * total) FILTER ({is_scored}), 0) AS squares,
+            coalesce(sum("of") FILTER ({is_scored}), 0) AS "of",
+            count(*) FILTER ({is_scored}) AS episodes,
             count(*) AS n_total,
             any_value(reason) AS unscored
         FROM {source}
@@ -186,7 +186,7 @@ def _seed_sums(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFra
     return found
 
 
-def _means(sums: pd.DataFrame) -> pd.DataFrame:
+def _compute_player_means(sums: pd.DataFrame) -> pd.DataFrame:
     """One row per player, opponent and metric."""
     names = list(_GROUP_COLUMNS)
     grouped = sums.groupby(names, dropna=False, sort=True)
@@ -194,14 +194,14 @@ def _means(sums: pd.DataFrame) -> pd.DataFrame:
     frame = grouped.agg(
         n_episodes=("episodes", "sum"), n_total=("n_total", "sum"), unscored=("unscored", "first")
     ).reset_index()
-    told = sums["episodes"].to_numpy() > 0
-    columns = [sums[name].to_numpy(dtype=np.float64)[told] for name in ("total", "squares", "of", "episodes")]
+    is_scored = sums["episodes"].to_numpy() > 0
+    columns = [sums[name].to_numpy(dtype=np.float64)[is_scored] for name in ("total", "squares", "of", "episodes")]
     spread, shares = (frame["metric"] == VOLATILITY).to_numpy(), frame["unit"].isin(UNIT_SCALE).to_numpy()
-    found = group_means_of(SeedSums(code[told], *columns), spread, shares)
-    return _with_ends(frame, found)
+    found = group_means_of(SeedSums(code[is_scored], *columns), spread, shares)
+    return _add_interval_columns(frame, found)
 
 
-def _with_ends(frame: pd.DataFrame, found: GroupMeans) -> pd.DataFrame:
+def _add_interval_columns(frame: pd.DataFrame, found: GroupMeans) -> pd.DataFrame:
     nothing = frame["unscored"].fillna("no episode says anything of it")
     reason = np.where(found.n_seeds == 0, nothing, found.reason)
     return frame.assign(
@@ -209,7 +209,7 @@ def _with_ends(frame: pd.DataFrame, found: GroupMeans) -> pd.DataFrame:
     )
 
 
-def _shared_players(connection: duckdb.DuckDBPyConnection) -> set[tuple[Any, ...]]:
+def _find_sharing_players(connection: duckdb.DuckDBPyConnection) -> set[tuple[Any, ...]]:
     """Players, as `PLAYED_SERIES` and snapshot, most of whose turns stand on requests that several seeds share, of sampled models."""
     player = f"{PLAYED_SERIES}, snapshot"
     rows = connection.sql(
@@ -224,7 +224,7 @@ def _shared_players(connection: duckdb.DuckDBPyConnection) -> set[tuple[Any, ...
     return set(rows)
 
 
-def _void_shared(frame: pd.DataFrame, players: set[tuple[Any, ...]]) -> None:
+def _remove_shared_intervals(frame: pd.DataFrame, players: set[tuple[Any, ...]]) -> None:
     """Takes away, in place, the intervals of players whose seeds are not independent."""
     if not players:
         return
@@ -236,7 +236,7 @@ def _void_shared(frame: pd.DataFrame, players: set[tuple[Any, ...]]) -> None:
     frame.loc[void, "reason"] = SHARED_REQUESTS
 
 
-def _with_form(frame: pd.DataFrame) -> pd.DataFrame:
+def _add_form_rates(frame: pd.DataFrame) -> pd.DataFrame:
     """The rates of form beside every metric of the same player and opponent."""
     keys = [*_PLAYER_COLUMNS, "opponent"]
     form = frame[frame["metric"].isin(BESIDE_METRICS)].pivot_table(index=keys, columns="metric", values="mean", dropna=False)
@@ -244,7 +244,7 @@ def _with_form(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.merge(form, on=keys, how="left")
 
 
-def _with_composite(frame: pd.DataFrame) -> pd.DataFrame:
+def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
     """And a row of the composite score of each player and opponent, where the scenario has one: the weighted mean of normalised metrics."""
     import pandas as pd
 
@@ -258,7 +258,10 @@ def _with_composite(frame: pd.DataFrame) -> pd.DataFrame:
     keys = [*_PLAYER_COLUMNS, "opponent", *BESIDE_METRICS]
     weighed = weighed.assign(
         weighted=upward * weighed["weight"],
-        part=[_weighed_part(*part) for part in zip(weighed["metric"], weighed["direction"], weighed["weight"], strict=True)],
+        part=[
+            _format_weighed_metric(*part)
+            for part in zip(weighed["metric"], weighed["direction"], weighed["weight"], strict=True)
+        ],
         missing=weighed["metric"].where(missing & ~is_worst),
         worst=weighed["metric"].where(is_worst),
     )
@@ -281,12 +284,12 @@ def _with_composite(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([frame, rows.assign(low=np.nan, high=np.nan, interval_kind=None)], ignore_index=True)
 
 
-def _weighed_part(metric: str, direction: str, weight: float) -> str:
+def _format_weighed_metric(metric: str, direction: str, weight: float) -> str:
     """`3 x completion_rate`, `1 x (1 - forfeit_rate)`."""
     return f"{weight:g} x {metric if direction == 'higher' else f'(1 - {metric})'}"
 
 
-def player_names(personas: Sequence[str], models: Sequence[str]) -> list[str]:
+def format_player_names(personas: Sequence[str], models: Sequence[str]) -> list[str]:
     """What people call the players, as opponents are called: `persona@model`, or the model alone."""
     return [model if persona == NO_PERSONA else f"{persona}@{model}" for persona, model in zip(personas, models, strict=True)]
 
@@ -324,36 +327,37 @@ def group_means_of(sums: SeedSums, spread: npt.NDArray[np.bool_], shares: npt.ND
     """The mean of each group, sum(total) / sum(of), with its 95 % interval by whole seeds (`estimate_ratios`).
 
     `spread` (groups,): the group's number is the standard deviation of the totals (population) instead, whose interval is that of
-    `_variance_interval`. `shares` (groups,): the metric lies on 0-1, and its interval is `unit_interval`; where moreover each seed has one
+    `_compute_variance_interval`. `shares` (groups,): the metric lies on 0-1, and its interval is `compute_unit_interval`; where moreover
+    each seed has one
     episode, which counts 0 or 1 of 1, it is Wilson's. There is none of fewer than 5 seeds, nor, but of shares, where all seeds have the same
     value.
     """
     groups = len(spread)
     n_seeds = np.bincount(sums.group, minlength=groups)
-    found = estimate_groups(_tops(sums, spread), sums.of, sums.group, groups)
+    found = estimate_groups(_compute_numerators(sums, spread), sums.of, sums.group, groups)
     mean, bounded = found.value, shares & ~spread
-    wilson = _are_wilson(sums, bounded & (n_seeds > 0))
+    wilson = _is_wilson(sums, bounded & (n_seeds > 0))
     won = np.where(wilson, np.bincount(sums.group, sums.total, groups), 0)
     enough, alike = n_seeds >= MIN_CLUSTERS, ~bounded & (found.se == 0)
     ends = []
     for exact, unit, plain, variance in zip(
-        wilson_interval(won, np.where(wilson, n_seeds, 0)),
-        unit_interval(found),
+        compute_wilson_interval(won, np.where(wilson, n_seeds, 0)),
+        compute_unit_interval(found),
         found.interval(),
-        _variance_interval(sums, groups),
+        _compute_variance_interval(sums, groups),
         strict=True,
     ):
         end = np.select([wilson, ~enough, spread, bounded], [exact, np.nan, variance, unit], np.where(alike, np.nan, plain))
         ends.append(np.where(spread, np.sqrt(np.maximum(end, 0)), end))
     kind = np.where(wilson, WILSON_MEAN, np.where(spread, JACKKNIFED, T_MEAN)).astype(object)
     kind[np.isnan(ends[0])] = None
-    reason = np.array([why_none(int(n), "seed") or ALIKE_SEEDS for n in n_seeds], dtype=object)
+    reason = np.array([explain_missing(int(n), "seed") or ALIKE_SEEDS for n in n_seeds], dtype=object)
     reason[(n_seeds == 0) | ~np.isnan(ends[0])] = None
     mean = np.where(spread, np.sqrt(np.maximum(mean, 0)), np.where(bounded, np.clip(mean, 0, 1), mean))
     return GroupMeans(mean, ends[0], ends[1], kind, reason, n_seeds)
 
 
-def _tops(sums: SeedSums, spread: npt.NDArray[np.bool_]) -> Floats:
+def _compute_numerators(sums: SeedSums, spread: npt.NDArray[np.bool_]) -> Floats:
     """What is averaged over seeds: the totals, or, of a spread, the sums of squared distances from the mean of the group."""
     groups = len(spread)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -362,13 +366,13 @@ def _tops(sums: SeedSums, spread: npt.NDArray[np.bool_]) -> Floats:
     return np.where(spread[sums.group], np.maximum(squared, 0), sums.total)
 
 
-def _are_wilson(sums: SeedSums, shares: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _is_wilson(sums: SeedSums, shares: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """The groups, of those whose metric is a share, where each seed has one episode that counts 0 or 1 of 1."""
     once = (sums.episodes == 1) & (sums.of == 1) & ((sums.total == 0) | (sums.total == 1))
     return np.asarray(shares & (np.bincount(sums.group, ~once, len(shares)) == 0), dtype=bool)
 
 
-def _variance_interval(sums: SeedSums, groups: int) -> tuple[Floats, Floats]:
+def _compute_variance_interval(sums: SeedSums, groups: int) -> tuple[Floats, Floats]:
     """Low and high of the variance of each group, (groups,): the jackknife of whole seeds, of the logarithm of the variance. NaN where all
     seeds have the same value, or would without one of them.
 

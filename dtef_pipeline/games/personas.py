@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints, field_validator
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import versions_in_play
+from dtef_pipeline.identity import select_versions_in_play
 
 PersonaId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,60}$")]
 _TraitName = Annotated[str, StringConstraints(max_length=100)]
@@ -57,7 +57,7 @@ def read_persona_versions(folder: Path) -> dict[str, Persona]:
     found: dict[str, Persona] = {}
     for path in sorted(folder.glob("*.yaml")):
         document = read_document(path, "persona", tuple(Persona.model_fields))
-        persona = document.checked(Persona)
+        persona = document.validate_as(Persona)
         if persona.name in found:
             raise document.error(
                 ("id",),
@@ -67,12 +67,12 @@ def read_persona_versions(folder: Path) -> dict[str, Persona]:
     return found
 
 
-def latest_personas(versions: Iterable[Persona]) -> dict[str, Persona]:
+def select_latest_personas(versions: Iterable[Persona]) -> dict[str, Persona]:
     """The version of each persona that is in play, by id, in the order of ids: the latest that is no draft; of drafts alone, the latest.
 
     So a persona that was approved plays on while its next version is a draft, and one whose latest version was retired plays no more.
     """
-    return versions_in_play(versions, "draft")
+    return select_versions_in_play(versions, "draft")
 
 
 BASELINE_PREFIX = "baseline/"
@@ -122,15 +122,15 @@ PERSONA_STATUS = "persona_status"
 def require_approved(players: Iterable[Player], otherwise: str = "") -> None:
     """Raises ConfigError for personas that are drafts or retired, with their status. `otherwise`: what else is allowed than another persona."""
     found = {one.persona.name: one.persona.status for one in players if one.persona is not None}
-    if told := [f"{name} ({status})" for name, status in sorted(found.items()) if status != APPROVED]:
-        raise ConfigError(f"persona {', '.join(told)}: not approved; allowed: an approved persona{otherwise}")
+    if unapproved := [f"{name} ({status})" for name, status in sorted(found.items()) if status != APPROVED]:
+        raise ConfigError(f"persona {', '.join(unapproved)}: not approved; allowed: an approved persona{otherwise}")
 
 
-def persona_statuses(names: Iterable[str], known: Mapping[str, Persona]) -> list[str]:
+def list_persona_statuses(names: Iterable[str], known: Mapping[str, Persona]) -> list[str]:
     """The status of each persona of a table, `cautious:v2`: draft, approved or retired; "" for none, and for one that is not in `known`."""
     return [str(known[name].status) if name != NO_PERSONA and name in known else "" for name in names]
 
 
-def unapproved_mark(status: object) -> str:
+def mark_unapproved(status: object) -> str:
     """What stands beside a player whose persona nobody approved: `draft persona`; "" for all others."""
     return f"{status} persona" if isinstance(status, str) and status not in ("", APPROVED) else ""

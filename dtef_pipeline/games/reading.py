@@ -19,8 +19,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from dtef_pipeline.games.contract import Illegal
-from dtef_pipeline.text.plain import plain, without_thinking
-from dtef_pipeline.text.printable import printable
+from dtef_pipeline.text.plain import normalise_text, strip_thinking
+from dtef_pipeline.text.printable import escape_terminal
 
 NO_COMMAND = "no command was found; end the reply with a line ACTION: <command>"
 TWO_COMMANDS = "several commands were found; end the reply with one line ACTION: <command>"
@@ -51,53 +51,53 @@ _DECLINES_TO_PLAY = re.compile(
 """Declines something near a word for taking part; `I cannot play the 7 yet` speaks of a card."""
 
 
-def plain_command(text: str) -> str:
+def normalise_command(text: str) -> str:
     """One spelling of a text with commands: small letters, single spaces, no emphasis or quotes, `->` for every arrow. Lines stay lines."""
-    return _ANY_ARROW.sub("->", plain(text))
+    return _ANY_ARROW.sub("->", normalise_text(text))
 
 
 def read_command(
-    text: str, legal: Sequence[str], normalise: Callable[[str], str] = plain_command, alone: Sequence[str] = ()
+    text: str, legal: Sequence[str], normalise: Callable[[str], str] = normalise_command, alone: Sequence[str] = ()
 ) -> str | Illegal:
     """One of the legal commands, as the module says, or why it is none: unparsed, refused, or an `ACTION:` that is illegal.
 
-    `normalise`: one spelling of commands, of a text of any length that may hold several lines (without: `plain_command`). `alone`: legal
+    `normalise`: one spelling of commands, of a text of any length that may hold several lines (without: `normalise_command`). `alone`: legal
     commands that rule 3 passes over, since whoever mentions them in a sentence may not mean them.
     """
-    commands = _commands(tuple(legal), normalise, tuple(alone))
-    said = spoken_action(text)
-    if said is not None:
-        return commands.of_action(said)
-    words = commands.normalise(without_thinking(text))
-    if alone_in_line := commands.last_line(words):
+    commands = _prepare_commands(tuple(legal), normalise, tuple(alone))
+    action_text = find_action(text)
+    if action_text is not None:
+        return commands.read_action_command(action_text)
+    words = commands.normalise(strip_thinking(text))
+    if alone_in_line := commands.find_last_line(words):
         return alone_in_line
-    mentioned = commands.mentioned(words)
+    mentioned = commands.find_mentioned(words)
     if len(mentioned) == 1:
         return mentioned.pop()
     if mentioned:
         return Illegal(TWO_COMMANDS, "unparsed")
-    return Illegal("the reply declines to play", "refused") if declines(text) else Illegal(NO_COMMAND, "unparsed")
+    return Illegal("the reply declines to play", "refused") if is_declining(text) else Illegal(NO_COMMAND, "unparsed")
 
 
-def spoken_action(text: str) -> str | None:
+def find_action(text: str) -> str | None:
     """What follows the last `ACTION:` outside the thinking, without the emphasis or quotes around it; None: nothing does.
 
     It ends with its line. Where that is empty, or opens a block of code, it is the next line that is not.
     """
-    shown = without_thinking(text)
+    shown = strip_thinking(text)
     end = len(shown)
     for mark in reversed(list(_ACTION_MARK.finditer(shown))):
         for line in shown[mark.end() : end].splitlines():
-            said = line.strip(_AROUND_ACTION)
-            if said and not _OPENS_CODE.fullmatch(line.strip()):
-                return said
+            action_text = line.strip(_AROUND_ACTION)
+            if action_text and not _OPENS_CODE.fullmatch(line.strip()):
+                return action_text
         end = mark.start()
     return None
 
 
-def bare_command(said: str, normalise: Callable[[str], str] = plain_command) -> str:
+def strip_command(action_text: str, normalise: Callable[[str], str] = normalise_command) -> str:
     """What was said for a command, in one spelling, without punctuation or brackets around it."""
-    words = normalise(said)
+    words = normalise(action_text)
     wrapped = _LATEX_AROUND.match(words)
     return (words[wrapped.end() :] if wrapped else words).strip(_AROUND_COMMAND)
 
@@ -113,19 +113,19 @@ def _card(found: re.Match[str]) -> str:
     return _RANK_LETTERS.get(rank, rank.upper()) + suit
 
 
-def declines(text: str) -> bool:
+def is_declining(text: str) -> bool:
     """Whether a text without a command says that its writer does not take part: `I can't play`, `I cannot help with that`."""
-    return _DECLINES_TO_PLAY.search(plain(without_thinking(text))) is not None
+    return _DECLINES_TO_PLAY.search(normalise_text(strip_thinking(text))) is not None
 
 
-def _no_action(said: str) -> Illegal:
-    if declines(said):
+def _reject_action(action_text: str) -> Illegal:
+    if is_declining(action_text):
         return Illegal("the reply declines to play", "refused")
-    shown = printable(said)
+    shown = escape_terminal(action_text)
     return Illegal(f"not a legal command now: {shown[:_LONGEST_SAID]}{'...' if len(shown) > _LONGEST_SAID else ''}")
 
 
-def _without_mark(line: str) -> str:
+def _strip_mark(line: str) -> str:
     mark = _BEFORE_COMMAND.match(line)
     return line[mark.end() :] if mark else line
 
@@ -138,32 +138,32 @@ class _Commands(NamedTuple):
     anywhere: re.Pattern[str]
     alone: tuple[str, ...]
 
-    def of_action(self, said: str) -> str | Illegal:
+    def read_action_command(self, action_text: str) -> str | Illegal:
         """The command that the words after `ACTION:` are, or begin with where they name no other before a bracket."""
-        words = bare_command(said, self.normalise)
+        words = strip_command(action_text, self.normalise)
         if words in self.by_spelling:
             return self.by_spelling[words]
         words = words.partition(" (")[0]
         first = self.anywhere.match(words)
         if first is None:
-            return _no_action(said)
+            return _reject_action(action_text)
         if any(found[0] != first[0] for found in self.anywhere.finditer(words)):
             return Illegal(TWO_COMMANDS, "unparsed")
         return self.by_spelling[first[0]]
 
-    def last_line(self, words: str) -> str | None:
+    def find_last_line(self, words: str) -> str | None:
         for line in reversed(words.split("\n")):
-            bare = _without_mark(line.strip()).strip(_AROUND_COMMAND)
+            bare = _strip_mark(line.strip()).strip(_AROUND_COMMAND)
             if bare in self.by_spelling:
                 return self.by_spelling[bare]
         return None
 
-    def mentioned(self, words: str) -> set[str]:
+    def find_mentioned(self, words: str) -> set[str]:
         return {self.by_spelling[found[0]] for found in self.anywhere.finditer(words)} - set(self.alone)
 
 
 @lru_cache(maxsize=1024)
-def _commands(legal: tuple[str, ...], normalise: Callable[[str], str], alone: tuple[str, ...]) -> _Commands:
+def _prepare_commands(legal: tuple[str, ...], normalise: Callable[[str], str], alone: tuple[str, ...]) -> _Commands:
     by_spelling = {normalise(command): command for command in legal}
     longest_first = sorted(by_spelling, key=len, reverse=True)
     either = "|".join(map(re.escape, longest_first)) or r"(?!)"

@@ -16,10 +16,10 @@ import numpy as np
 from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import EXPECTED_RETURN, FORFEIT_RATE
-from dtef_pipeline.games.persona_results import ALL_OPPONENTS, PLAYED_SERIES, latest_scores, results_of
-from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.shortfall import shortfall
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, PLAYED_SERIES, compute_results_of, create_latest_scores
+from dtef_pipeline.statistics.ranks import rank_numbers
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.shortfall import describe_shortfall
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,28 +36,30 @@ _PLAYED_GAMES = f"""
 """
 
 
-def with_coverage(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None = None) -> pd.DataFrame:
+def add_game_coverage(
+    connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None = None
+) -> pd.DataFrame:
     """The rows of `persona_results` with `coverage` and `games_note`: how many of the games of all players in `results` each has, 0-1, and
     in words where it is not all of them; in rows of one opponent, of the games against it. NaN and no words where the player has no game with a
     result. `connection` has `episode_scores`; `snapshot`: as in `latest_scores`."""
     import pandas as pd
 
-    played = _of_players(connection, results, snapshot)
+    played = _load_games_of_players(connection, results, snapshot)
     whole = played.assign(opponent=ALL_OPPONENTS, met=played["opponent"])
     every = pd.concat([whole, played[played["opponent"] != ""].assign(met=played["opponent"])])
     keys = [*_PLAYED_KEYS[:3], "opponent"]
-    rows = [row for _, own in every.groupby(keys, sort=True) for row in _covered(own)]
+    rows = [row for _, own in every.groupby(keys, sort=True) for row in _measure_game_coverage(own)]
     covered = pd.DataFrame(rows, columns=[*_PLAYED_KEYS, "opponent", PLAYED_COVERAGE, GAMES_NOTE])
     found = results.merge(covered, on=[*_PLAYED_KEYS, "opponent"], how="left")
     return found.assign(**{GAMES_NOTE: found[GAMES_NOTE].fillna("")})
 
 
-def whole_coverage(results: pd.DataFrame, coverage: float) -> pd.DataFrame:
+def set_game_coverage(results: pd.DataFrame, coverage: float) -> pd.DataFrame:
     """The rows with the same `coverage`, 0-1 or NaN where it is not known, and no words on it."""
     return results.assign(**{PLAYED_COVERAGE: coverage}).assign(**{GAMES_NOTE: ""})
 
 
-def shared_results(
+def compute_shared_results(
     connection: duckdb.DuckDBPyConnection,
     results: pd.DataFrame,
     snapshot: str | None = None,
@@ -67,7 +69,7 @@ def shared_results(
     No rows of a scenario where they have none in common. `connection` has `episode_scores` and `episode_turns`;
     `snapshot`: as in `latest_scores`.
     """
-    source = latest_scores(connection, snapshot)
+    source = create_latest_scores(connection, snapshot)
     connection.register("shown_players", results[_PLAYED_KEYS].drop_duplicates())
     connection.execute(
         f"""
@@ -89,18 +91,18 @@ def shared_results(
     )
     if not connection.sql("SELECT 1 FROM shared_scores LIMIT 1").fetchall():
         return results.iloc[:0]
-    return results_of(connection, "shared_scores")
+    return compute_results_of(connection, "shared_scores")
 
 
-def _of_players(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None) -> pd.DataFrame:
+def _load_games_of_players(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None) -> pd.DataFrame:
     """The games with a result of the players in `results`, of the snapshots that count."""
     connection.register("shown_players", results[_PLAYED_KEYS].drop_duplicates())
-    games = _PLAYED_GAMES.format(source=latest_scores(connection, snapshot))
+    games = _PLAYED_GAMES.format(source=create_latest_scores(connection, snapshot))
     found: pd.DataFrame = connection.sql(f"SELECT * FROM ({games}) SEMI JOIN shown_players USING ({PLAYED_SERIES})").df()
     return found
 
 
-def _covered(played: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _measure_game_coverage(played: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """One row per player of a scenario, whose games are given: how many of the games of all it has."""
     of, named = played["item_id"].nunique(), [*_PLAYED_KEYS, "opponent"]
     for _, own in played.groupby(_PLAYED_KEYS[3:], sort=True):
@@ -108,17 +110,17 @@ def _covered(played: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield {
             **dict(zip(named, own.iloc[0][named], strict=True)),
             PLAYED_COVERAGE: n / of,
-            GAMES_NOTE: "" if n == of else _lacks(own, played),
+            GAMES_NOTE: "" if n == of else _describe_lacking_games(own, played),
         }
 
 
-def _lacks(own: pd.DataFrame, played: pd.DataFrame) -> str:
+def _describe_lacking_games(own: pd.DataFrame, played: pd.DataFrame) -> str:
     """`it played 4 of 80 games, on 2 of 10 seeds, against 1 of 4 opponents`."""
-    parts = [f"it played {own['item_id'].nunique():,} of {counted(played['item_id'].nunique(), 'game')}"]
+    parts = [f"it played {own['item_id'].nunique():,} of {format_count(played['item_id'].nunique(), 'game')}"]
     for column, words, noun in (("cluster", "on", "seed"), ("met", "against", "opponent")):
         n, of = own[column].nunique(), played[column].nunique()
         if n < of:
-            parts.append(f"{words} {n:,} of {counted(of, noun)}")
+            parts.append(f"{words} {n:,} of {format_count(of, noun)}")
     return ", ".join(parts)
 
 
@@ -127,7 +129,7 @@ UNPLAYED_READS = ("episodes",)
 """The tables that the note is made of."""
 
 
-def with_unplayed(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) -> pd.DataFrame:
+def add_unplayed_note(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) -> pd.DataFrame:
     """The rows of `persona_results` with `unplayed_note`: how many episodes of the row were played, and what ended the others.
 
     No words where all were played. `connection` has UNPLAYED_READS.
@@ -141,17 +143,17 @@ def with_unplayed(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) 
         """
     ).df()
     words = [
-        shortfall(n, played, stopped, n - played - stopped, ("episode", "played"))
+        describe_shortfall(n, played, stopped, n - played - stopped, ("episode", "played"))
         for n, played, stopped in found[["n", "played", "stopped"]].itertuples(index=False, name=None)
     ]
-    told = found.assign(**{UNPLAYED_NOTE: words}).drop(columns=["n", "played", "stopped"])
-    if not len(told):
-        return all_played(results)
-    beside = results.merge(told, on=[*series.split(", "), "opponent"], how="left")
+    unplayed = found.assign(**{UNPLAYED_NOTE: words}).drop(columns=["n", "played", "stopped"])
+    if not len(unplayed):
+        return clear_unplayed_note(results)
+    beside = results.merge(unplayed, on=[*series.split(", "), "opponent"], how="left")
     return beside.assign(**{UNPLAYED_NOTE: beside[UNPLAYED_NOTE].fillna("")})
 
 
-def all_played(results: pd.DataFrame) -> pd.DataFrame:
+def clear_unplayed_note(results: pd.DataFrame) -> pd.DataFrame:
     """The rows without a word on episodes that were not played."""
     return results.assign(**{UNPLAYED_NOTE: ""})
 
@@ -159,7 +161,7 @@ def all_played(results: pd.DataFrame) -> pd.DataFrame:
 FORM_FAMILY = "form"
 
 
-def versions_shown(frame: pd.DataFrame, manifests: Mapping[str, ScenarioManifest]) -> pd.DataFrame:
+def select_shown_versions(frame: pd.DataFrame, manifests: Mapping[str, ScenarioManifest]) -> pd.DataFrame:
     """The rows of the version of each scenario that is in play, as `manifests` has it by id; where it has no row, of the latest that has one.
 
     `frame` has the columns league, scenario and version.
@@ -169,18 +171,18 @@ def versions_shown(frame: pd.DataFrame, manifests: Mapping[str, ScenarioManifest
     return frame[marked == marked.groupby([frame["league"], frame["scenario"]]).transform("max")]
 
 
-def ranked_players(frame: pd.DataFrame) -> pd.DataFrame:
+def sort_players(frame: pd.DataFrame) -> pd.DataFrame:
     """Players best first within each scenario and metric, and where neither side is better by name.
 
     Those without a mean come last, of them those first that forfeited every episode: they have the last place, the others have none.
     """
     sign = frame["direction"].map({"higher": -1.0, "lower": 1.0}).astype(float).fillna(0.0)
     keys = ["league", "scenario", "metric", "opponent", "place", "nowhere", "model", "persona", "model_variant"]
-    placed = frame.assign(place=sign * frame["mean"], nowhere=~forfeited_all(frame))
+    placed = frame.assign(place=sign * frame["mean"], nowhere=~has_forfeited_all(frame))
     return placed.sort_values(keys, ignore_index=True).drop(columns=["place", "nowhere"])
 
 
-def places(frame: pd.DataFrame, compared: pd.Series[bool]) -> pd.Series[float]:
+def rank_places(frame: pd.DataFrame, compared: pd.Series[bool]) -> pd.Series[float]:
     """Places by the mean within one metric, from 1, equal ones shared; who forfeited every episode and has no mean is last.
 
     NaN where neither side is better, without a mean otherwise, and of rows that are not `compared`.
@@ -191,11 +193,11 @@ def places(frame: pd.DataFrame, compared: pd.Series[bool]) -> pd.Series[float]:
     if direction not in ("higher", "lower"):
         return pd.Series(np.nan, index=frame.index)
     means = frame["mean"].where(compared)
-    found = pd.Series(ranks(means, highest_first=direction == "higher"), index=frame.index)
-    return found.mask(forfeited_all(frame) & compared, means.notna().sum() + 1.0)
+    found = pd.Series(rank_numbers(means, highest_first=direction == "higher"), index=frame.index)
+    return found.mask(has_forfeited_all(frame) & compared, means.notna().sum() + 1.0)
 
 
-def forfeited_all(frame: pd.DataFrame) -> pd.Series[bool]:
+def has_forfeited_all(frame: pd.DataFrame) -> pd.Series[bool]:
     """Whether a row has no mean because its player forfeited every episode; never in metrics of the form of play, or with no better side."""
     is_of_success = (frame["family"] != FORM_FAMILY) & frame["direction"].isin(["higher", "lower"])
     return frame["mean"].isna() & (frame[FORFEIT_RATE] >= 1) & is_of_success

@@ -12,7 +12,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, ONLY_COMMAND, ONLY_PANEL, RunSettings, Setting
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import BASELINE_PREFIX
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.nearest import list_nearest
 
 GAMES_PANEL_SECTION = "games"
 MOST_ASKED_EPISODES = 100_000
@@ -98,18 +98,18 @@ DECISION_STAGE_SETTINGS = {
 """By stage of decision points, likewise."""
 
 
-def scenarios_of_panel(panel: GamesSettings, known: Mapping[str, ScenarioManifest]) -> list[str]:
+def select_scenarios(panel: GamesSettings, known: Mapping[str, ScenarioManifest]) -> list[str]:
     """The scenarios of a panel among those `known`, in their order; a retired one only by its name. Raises ConfigError for a pattern that none
     fits.
     """
     patterns = [one if "/" in one else f"*/{one}" for one in panel.scenarios]
     for given, pattern in zip(panel.scenarios, patterns, strict=True):
         if not any(fnmatchcase(name, pattern) for name in known):
-            raise ConfigError(f"{GAMES_PANEL_SECTION}.scenarios: {given!r} fits none; known: {nearest(given, known)}")
+            raise ConfigError(f"{GAMES_PANEL_SECTION}.scenarios: {given!r} fits none; known: {list_nearest(given, known)}")
     named = {name for name, manifest in known.items() if manifest.status == "retired" and name not in patterns}
     return [name for name in known if name not in named and any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def players_of_panel(panel: GamesSettings) -> list[str]:
+def list_panel_players(panel: GamesSettings) -> list[str]:
     """The models of a panel, and its baselines by their full names."""
     return [*panel.models, *(f"{BASELINE_PREFIX}{name.removeprefix(BASELINE_PREFIX)}" for name in panel.baselines)]

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.exact.strategies import Strategy
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.reading import read_command, spoken_action
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.games.reading import find_action, read_command
+from dtef_pipeline.text.counted import format_count
 
 SMALL_BETS = ("bet", "raise")
 """The commands that put in more than the other seat has."""
@@ -100,7 +100,7 @@ class SmallPoker(ABC):
         random.Random(seed).shuffle(deck)  # noqa: S311 - a game's cards, no secret
         return SmallHand(tuple(deck))
 
-    def to_move(self, state: SmallHand) -> int | None:
+    def seat_to_move(self, state: SmallHand) -> int | None:
         """The seat whose turn it is; None: the hand is over."""
         return self.betting(state.commands).to_move
 
@@ -130,30 +130,32 @@ class SmallPoker(ABC):
         now, other = self.betting(state.commands), 1 - seat
         lines = [
             f"You are {self.seats[seat]}, and act {'first' if seat == 0 else 'second'}.",
-            f"Your card: {_card(state.deck[seat])}.",
+            f"Your card: {_name_card(state.deck[seat])}.",
         ]
         if self.public_at is not None:
             public = self.public_card(state)
-            lines.append(f"Public card: {_card(public) if public else 'not dealt yet'}.")
+            lines.append(f"Public card: {_name_card(public) if public else 'not dealt yet'}.")
         lines.append(f"Pot: {sum(now.paid)} chips. You put in {now.paid[seat]}, {self.seats[other]} {now.paid[other]}.")
-        lines.append(f"Betting so far: {self._told_betting(state.commands, seat)}.")
+        lines.append(f"Betting so far: {self._describe_betting(state.commands, seat)}.")
         if now.to_move is None:
-            return "\n".join([*lines, *self._told_end(state, seat)])
+            return "\n".join([*lines, *self._describe_small_hand_end(state, seat)])
         if now.to_move == seat:
             if due := now.paid[other] - now.paid[seat]:
-                lines.append(f"To call costs {counted(due, 'chip')}.")
+                lines.append(f"To call costs {format_count(due, 'chip')}.")
             lines.append("It is your turn.")
             if self._show_legal:
                 lines.append(f"Legal commands: {', '.join(now.legal)}")
         return "\n".join(lines)
 
-    def _told_betting(self, commands: tuple[str, ...], seat: int) -> str:
+    def _describe_betting(self, commands: tuple[str, ...], seat: int) -> str:
         """What was said, stage by stage, in the order in which it was said."""
         stages: dict[int, list[str]] = {}
         for place, command in enumerate(commands):
             before = self.betting(commands[:place])
-            said = f"you {command}" if before.to_move == seat else f"{self.seats[1 - seat]} {SMALL_POKER_COMMANDS[command]}"
-            stages.setdefault(before.stage, []).append(said)
+            action_text = (
+                f"you {command}" if before.to_move == seat else f"{self.seats[1 - seat]} {SMALL_POKER_COMMANDS[command]}"
+            )
+            stages.setdefault(before.stage, []).append(action_text)
         if self.public_at is None or not stages:
             return ", ".join(stages.get(0, [])) or "nothing yet"
         told = [
@@ -162,12 +164,12 @@ class SmallPoker(ABC):
         ]
         return "; ".join(told)
 
-    def _told_end(self, state: SmallHand, seat: int) -> Iterator[str]:
+    def _describe_small_hand_end(self, state: SmallHand, seat: int) -> Iterator[str]:
         """How the hand ended, as the seat sees it."""
         now, won = self.betting(state.commands), self._rewards(state)[seat]
         if now.showdown:
-            yield f"Showdown: {self.seats[1 - seat]} has the {_card(state.deck[1 - seat])}."
-        yield f"The hand is over. You {_won(won)}."
+            yield f"Showdown: {self.seats[1 - seat]} has the {_name_card(state.deck[1 - seat])}."
+        yield f"The hand is over. You {_describe_winnings(won)}."
 
     def read(self, text: str, state: SmallHand, seat: int) -> str | Illegal:
         """The command that a text gives, else why it is none. The size of bets is fixed, so that a number behind a command says nothing."""
@@ -175,40 +177,40 @@ class SmallPoker(ABC):
         if not legal:
             return Illegal("It is not your turn.")
         found = read_command(text, legal)
-        spoken = None if isinstance(found, str) or found.kind != "illegal" else spoken_action(text)
-        return found if spoken is None else Illegal(_why_illegal(spoken, self.betting(state.commands), seat))
+        spoken = None if isinstance(found, str) or found.kind != "illegal" else find_action(text)
+        return found if spoken is None else Illegal(_explain_illegal(spoken, self.betting(state.commands), seat))
 
     def result(self, state: SmallHand) -> GameResult | None:
         """Net chips of each seat; None while the hand goes on."""
-        return None if self.to_move(state) is not None else _result(self._rewards(state))
+        return None if self.seat_to_move(state) is not None else _make_small_result(self._rewards(state))
 
     def _rewards(self, state: SmallHand) -> tuple[int, int]:
         now = self.betting(state.commands)
         if now.folded is not None:
-            return _lost(now.folded, now.paid[now.folded])
+            return _lose_chips(now.folded, now.paid[now.folded])
         mine, others = self.strength(state, 0), self.strength(state, 1)
-        return (0, 0) if mine == others else _lost(0 if mine < others else 1, now.paid[0])
+        return (0, 0) if mine == others else _lose_chips(0 if mine < others else 1, now.paid[0])
 
-    def stopped(self, state: SmallHand, seat: int | None) -> GameResult:
+    def stop_episode(self, state: SmallHand, seat: int | None) -> GameResult:
         """A seat that forfeits loses what it has put in; at the limit of turns everyone gets its chips back."""
         if seat is None:
             return GameResult((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
-        return _result(_lost(seat, self.betting(state.commands).paid[seat]), "forfeit")
+        return _make_small_result(_lose_chips(seat, self.betting(state.commands).paid[seat]), "forfeit")
 
     def default(self, state: SmallHand, seat: int) -> str:
         """Check, else fold."""
         return "check" if "check" in self.legal(state, seat) else "fold"
 
-    def turns_of(self, state: SmallHand, seat: int) -> Iterator[tuple[Betting, str]]:
+    def iterate_turns(self, state: SmallHand, seat: int) -> Iterator[tuple[Betting, str]]:
         """Each turn that a seat had: the betting it met and what it said."""
         for place, command in enumerate(state.commands):
             before = self.betting(state.commands[:place])
             if before.to_move == seat:
                 yield before, command
 
-    def measured(self, state: SmallHand, seat: int) -> Mapping[str, Count]:
+    def measure_seat(self, state: SmallHand, seat: int) -> Mapping[str, Count]:
         """Bets among the turns in which one was allowed, and whether the hand came to a showdown."""
-        could = [command for before, command in self.turns_of(state, seat) if set(SMALL_BETS) & set(before.legal)]
+        could = [command for before, command in self.iterate_turns(state, seat) if set(SMALL_BETS) & set(before.legal)]
         return {
             SMALL_BET_RATE.name: Count(sum(command in SMALL_BETS for command in could), len(could)),
             SMALL_SHOWDOWN_RATE.name: Count(self.betting(state.commands).showdown),
@@ -217,22 +219,22 @@ class SmallPoker(ABC):
     def ending(self, state: SmallHand) -> GameEnding:
         """The public card, the pot, who won it, and the cards of a showdown; nobody is shown those of a hand without one."""
         now, public = self.betting(state.commands), self.public_card(state)
-        cards = f"{self.seats[0]} has the {_card(state.deck[0])}, {self.seats[1]} the {_card(state.deck[1])}."
+        cards = f"{self.seats[0]} has the {_name_card(state.deck[0])}, {self.seats[1]} the {_name_card(state.deck[1])}."
         if now.showdown:
             how = f"Showdown: {cards}"
         else:
             stopped = "The hand was stopped" if now.folded is None else f"{self.seats[now.folded]} folded"
             how = f"{stopped}: no card was shown."
-        shown = [f"Public card: the {_card(public)}."] if public else []
+        shown = [f"Public card: the {_name_card(public)}."] if public else []
         shown += [
             how,
-            f"Pot: {counted(sum(now.paid), 'chip')}, {now.paid[0]} from {self.seats[0]} and {now.paid[1]} from {self.seats[1]}.",
+            f"Pot: {format_count(sum(now.paid), 'chip')}, {now.paid[0]} from {self.seats[0]} and {now.paid[1]} from {self.seats[1]}.",
         ]
         if now.to_move is None:
-            shown.append(_told_winner(self._rewards(state), self.seats))
+            shown.append(_describe_winner(self._rewards(state), self.seats))
         return GameEnding(tuple(shown), () if now.showdown else (cards,))
 
-    def told(self, state: SmallHand) -> dict[str, Any]:
+    def encode_state(self, state: SmallHand) -> dict[str, Any]:
         """The whole hand, with both cards."""
         now, public = self.betting(state.commands), self.public_card(state)
         return {
@@ -246,7 +248,7 @@ class SmallPoker(ABC):
             "to_move": now.to_move,
         }
 
-    def permuted(self, state: SmallHand, seat: int, rng: random.Random) -> SmallHand:
+    def permute_hidden(self, state: SmallHand, seat: int, rng: random.Random) -> SmallHand:
         """The same hand with all cards dealt anew that the seat has not seen: the other's, unless there was a showdown, and those to come."""
         seen = {0, 1} if self.betting(state.commands).showdown else {seat}
         if self.public_card(state) is not None and self.public_at is not None:
@@ -256,33 +258,33 @@ class SmallPoker(ABC):
         return SmallHand(tuple(dealt.get(place, card) for place, card in enumerate(state.deck)), state.commands)
 
 
-def _card(card: str) -> str:
+def _name_card(card: str) -> str:
     """`king of spades` for Ks, `king` for K."""
     return SMALL_CARD_NAMES[card[0]] + (f" of {SMALL_SUIT_NAMES[card[1]]}" if len(card) > 1 else "")
 
 
-def _won(chips: int) -> str:
-    return "get your chips back" if chips == 0 else f"{'win' if chips > 0 else 'lose'} {counted(abs(chips), 'chip')}"
+def _describe_winnings(chips: int) -> str:
+    return "get your chips back" if chips == 0 else f"{'win' if chips > 0 else 'lose'} {format_count(abs(chips), 'chip')}"
 
 
-def _told_winner(rewards: tuple[int, int], seats: tuple[str, ...]) -> str:
+def _describe_winner(rewards: tuple[int, int], seats: tuple[str, ...]) -> str:
     if rewards[0] == 0:
         return "The pot is split: both get their chips back."
     winner = 0 if rewards[0] > 0 else 1
-    return f"{seats[winner]} wins {counted(rewards[winner], 'chip')} from {seats[1 - winner]}."
+    return f"{seats[winner]} wins {format_count(rewards[winner], 'chip')} from {seats[1 - winner]}."
 
 
-def _lost(seat: int, chips: int) -> tuple[int, int]:
+def _lose_chips(seat: int, chips: int) -> tuple[int, int]:
     """Rewards where a seat loses chips to the other."""
     return (-chips, chips) if seat == 0 else (chips, -chips)
 
 
-def _result(rewards: tuple[int, int], *flags: str) -> GameResult:
+def _make_small_result(rewards: tuple[int, int], *flags: str) -> GameResult:
     outcomes: tuple[EpisodeOutcome, ...] = tuple("win" if won > 0 else "loss" if won < 0 else "draw" for won in rewards)
     return GameResult((float(rewards[0]), float(rewards[1])), outcomes, flags)
 
 
-def _why_illegal(spoken: str, now: Betting, seat: int) -> str:
+def _explain_illegal(spoken: str, now: Betting, seat: int) -> str:
     """Told to a player who spoke a command that is none, or not now."""
     allowed = f"allowed: {', '.join(now.legal)}"
     word = _SPOKEN_WORD.match(spoken[:_LONGEST_SPOKEN].casefold())

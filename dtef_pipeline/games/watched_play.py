@@ -88,36 +88,36 @@ _MOVED_BASELINES = f"""
 """
 
 
-def _seeds(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+def _load_seeds(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     """Of each item its deal: all seats, opponents and draws of a seed of a scenario hang together."""
     return connection.execute(
         "SELECT DISTINCT league, item_id, league || '/' || scenario || '/' || scores.cluster AS cluster FROM scores ORDER BY ALL"
     ).df()
 
 
-def _way_of_playing(row: Mapping[str, Any]) -> str:
+def _describe_way_of_playing(row: Mapping[str, Any]) -> str:
     return f"persona {row['persona']} against {row['opponent']}, {row['metric']}"
 
 
 GAMES_WATCHED = Subject(
     family="games",
     keys=GAMES_WATCHED_KEYS,
-    way=_way_of_playing,
+    way=_describe_way_of_playing,
     truth="rules",
     truths="rules",
     reads=("episode_scores", "episode_turns"),
     statements=(_WATCHED_METRICS, _FORM_OF_PLAY, _FIRST_PROMPTS, _WATCHED_EPISODES, _SERVED_PLAY),
-    clusters=_seeds,
+    clusters=_load_seeds,
     unlike="played other items",
 )
 """Scores of items: `kuhn/17/0/baseline/random` of the league poker."""
 
 
-def moved_baselines(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
+def find_moved_baselines(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
     """A line per baseline, metric and item whose value is not the same in all snapshots, in one version of a scenario under equal rules.
 
     A baseline that plays baselines always plays alike: the engine, the baseline or a formula changed, and the version of the scenario was to be
     raised. `connection` has `episode_scores`.
     """
-    for said, least, most in connection.execute(_MOVED_BASELINES).fetchall():
-        yield f"{said}: {least:g} in one snapshot, {most:g} in another"
+    for series_text, least, most in connection.execute(_MOVED_BASELINES).fetchall():
+        yield f"{series_text}: {least:g} in one snapshot, {most:g} in another"

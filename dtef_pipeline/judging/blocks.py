@@ -14,21 +14,21 @@ INVISIBLE = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
 """Characters that take no room on a screen, as a part of a pattern's character class."""
 
 
-def safe(text: str, tags: tuple[str, ...] = JUDGE_TAGS) -> str:
+def escape_tags(text: str, tags: tuple[str, ...] = JUDGE_TAGS) -> str:
     """The text with `&lt;` for the `<` of everything that begins like one of the tags, opening or closing, in upper or lower case.
 
     White space and characters that cannot be seen do not hide a tag. Nothing else of the text changes.
     """
-    return _beginning_of(tags).sub("&lt;", text) if "<" in text else text
+    return _compile_tag_start(tags).sub("&lt;", text) if "<" in text else text
 
 
-def block(tag: str, text: str) -> str:
+def wrap_in_tags(tag: str, text: str) -> str:
     """The text, made safe, between the tags. It stands on lines of its own."""
-    return f"<{tag}>\n{safe(text)}\n</{tag}>"
+    return f"<{tag}>\n{escape_tags(text)}\n</{tag}>"
 
 
 @lru_cache(maxsize=64)
-def _beginning_of(tags: tuple[str, ...]) -> re.Pattern[str]:
+def _compile_tag_start(tags: tuple[str, ...]) -> re.Pattern[str]:
     between = f"[{INVISIBLE}]*+"
     spelled = "|".join(between.join(map(re.escape, tag)) for tag in tags)
     return re.compile(rf"<(?=[\s/{INVISIBLE}]*+(?:{spelled}))", re.IGNORECASE)

@@ -35,7 +35,7 @@ class ClassScale:
         return {one.name: one.number for one in self.classes}
 
     @cached_property
-    def listed(self) -> str:
+    def class_lines(self) -> str:
         """The classes as judges read them, a line each."""
         return "\n".join(f"- {one.name}: {one.meaning}" for one in self.classes)
 

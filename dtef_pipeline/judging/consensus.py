@@ -44,7 +44,7 @@ _Floats = npt.NDArray[np.float64]
 _Places = npt.NDArray[np.int64]
 
 
-def consensus(judgements: pa.Table, keys: Sequence[str]) -> pa.Table:
+def compute_consensus(judgements: pa.Table, keys: Sequence[str]) -> pa.Table:
     """One row per point: the keys, and CONSENSUS_COLUMNS. Points stand in the order of their first judgement.
 
     The mean is over judges: of each judge first over its draws that could be read. A point's numbers do not depend on the order of rows,
@@ -55,31 +55,31 @@ def consensus(judgements: pa.Table, keys: Sequence[str]) -> pa.Table:
             `reason` (null: there is a score) and, unless nothing is unwanted, `inverted` (one value per point).
         keys: the columns that tell points apart; null is a value like any other.
     """
-    point, first = _groups(_code(judgements, keys))
-    vote, first_vote = _groups(_code(judgements, ["judge"], point))
+    point, first = _group_by_code(_encode_rows(judgements, keys))
+    vote, first_vote = _group_by_code(_encode_rows(judgements, ["judge"], point))
     points, of_vote = len(first), point[first_vote]
     score = judgements["score"].to_numpy().astype(float)
-    worst, best = (_means(np.nan_to_num(score, nan=missing), vote, len(first_vote)) for missing in (0.0, 1.0))
-    means = _means(score, vote, len(first_vote))
+    worst, best = (_mean_by_group(np.nan_to_num(score, nan=missing), vote, len(first_vote)) for missing in (0.0, 1.0))
+    means = _mean_by_group(score, vote, len(first_vote))
     answered = np.bincount(of_vote, ~np.isnan(means), points).astype(np.int64)
-    low, mean, high = (_means(values, of_vote, points) for values in (worst, means, best))
+    low, mean, high = (_mean_by_group(values, of_vote, points) for values in (worst, means, best))
     missing = np.bincount(point, np.isnan(score), points) > 0
-    inverted = _flags(judgements, first)
+    inverted = _collect_flags(judgements, first)
     columns = {
-        "score": _inverted(mean, inverted),
+        "score": _invert_means(mean, inverted),
         "low": np.where(inverted, 1 - high, low),
         "high": np.where(inverted, 1 - low, high),
         "n_judges": np.bincount(of_vote, minlength=points),
         "n_answered": answered,
         "partial": missing & (answered > 0),
-        "spread": _spread(means, of_vote, points),
+        "spread": _measure_spread(means, of_vote, points),
         "inverted": inverted,
-        "reason": _reasons(judgements["reason"], point, answered == 0),
+        "reason": _collect_reasons(judgements["reason"], point, answered == 0),
     }
-    return _with_columns(judgements.select(list(keys)).take(pa.array(first)), columns)
+    return _append_columns(judgements.select(list(keys)).take(pa.array(first)), columns)
 
 
-def _with_columns(rows: pa.Table, columns: dict[str, object]) -> pa.Table:
+def _append_columns(rows: pa.Table, columns: dict[str, object]) -> pa.Table:
     """The rows with the computed columns; NaN is null."""
     for column in CONSENSUS_COLUMNS:
         values = columns[column.name]
@@ -87,7 +87,7 @@ def _with_columns(rows: pa.Table, columns: dict[str, object]) -> pa.Table:
     return rows
 
 
-def _code(rows: pa.Table, names: Sequence[str], code: _Places | None = None) -> _Places:
+def _encode_rows(rows: pa.Table, names: Sequence[str], code: _Places | None = None) -> _Places:
     """A number for each row, equal where the columns are (and the `code` given was)."""
     code = np.zeros(len(rows), dtype=np.int64) if code is None else code
     size = int(code.max(initial=0)) + 1
@@ -101,7 +101,7 @@ def _code(rows: pa.Table, names: Sequence[str], code: _Places | None = None) -> 
     return code
 
 
-def _groups(code: _Places) -> tuple[_Places, _Places]:
+def _group_by_code(code: _Places) -> tuple[_Places, _Places]:
     """The number of each row's group, and the first row of each group. Groups are numbered by their first row."""
     _, first, group = np.unique(code, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -110,7 +110,7 @@ def _groups(code: _Places) -> tuple[_Places, _Places]:
     return rank[group], first[order].astype(np.int64)
 
 
-def _means(values: _Floats, group: _Places, groups: int) -> _Floats:
+def _mean_by_group(values: _Floats, group: _Places, groups: int) -> _Floats:
     """Mean of each group without its NaN; NaN: it has nothing else. Values are added in the order of their size, so rows may come in any."""
     order = np.argsort(values, kind="stable")
     order = order[: len(values) - int(np.isnan(values).sum())]
@@ -121,7 +121,7 @@ def _means(values: _Floats, group: _Places, groups: int) -> _Floats:
     return means
 
 
-def _spread(means: _Floats, group: _Places, groups: int) -> _Floats:
+def _measure_spread(means: _Floats, group: _Places, groups: int) -> _Floats:
     known = ~np.isnan(means)
     low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
     np.minimum.at(low, group[known], means[known])
@@ -132,18 +132,18 @@ def _spread(means: _Floats, group: _Places, groups: int) -> _Floats:
     return spread
 
 
-def _inverted(mean: _Floats, inverted: npt.NDArray[np.bool_]) -> _Floats:
+def _invert_means(mean: _Floats, inverted: npt.NDArray[np.bool_]) -> _Floats:
     return np.where(inverted, 1 - mean, mean)
 
 
-def _flags(judgements: pa.Table, first: _Places) -> npt.NDArray[np.bool_]:
+def _collect_flags(judgements: pa.Table, first: _Places) -> npt.NDArray[np.bool_]:
     if "inverted" not in judgements.column_names:
         return np.zeros(len(first), dtype=bool)
     flags: npt.NDArray[np.bool_] = judgements["inverted"].to_numpy()[first].astype(bool)
     return flags
 
 
-def _reasons(reason: pa.ChunkedArray, point: _Places, unscored: npt.NDArray[np.bool_]) -> list[str | None]:
+def _collect_reasons(reason: pa.ChunkedArray, point: _Places, unscored: npt.NDArray[np.bool_]) -> list[str | None]:
     """Of each point without a score, the reasons of its judgements, each once, in alphabetical order."""
     found: dict[int, set[str]] = {int(place): set() for place in np.flatnonzero(unscored)}
     rows = np.flatnonzero(unscored[point])

@@ -3,7 +3,8 @@
 A name counts in any case and form: with accents, invisible or look-alike characters in it, with a hyphen, white space or nothing between its
 parts. Longer names go first, and with a name goes what its maker and the maker's models are called.
 
-Analysts (`names_of`) read [model], [company] and [provider]; names that are spelled letter by letter are hidden too. Reviewers (`blinding`)
+Analysts (`collect_hidden_names`) read [model], [company] and [provider]; names that are spelled letter by letter are hidden too. Reviewers
+(`blinding`)
 read [model] in place of whole words alone: a word that only holds a name (coherent, of Cohere; GPT-40, of GPT-4) stays, and so does an
 everyday word (Together, Command, Opus) that is not written as a name. The texts of the two differ, because stored requests to analysts and
 votes of reviewers rest on each.
@@ -25,12 +26,12 @@ from dtef_pipeline.asking.makers import (
     KNOWN_MAKERS,
     SERVING,
     Maker,
-    maker_named,
-    maker_of,
-    makers_said_in,
+    find_maker,
+    find_makers_in_name,
+    get_known_maker,
 )
 from dtef_pipeline.errors import NameLeak
-from dtef_pipeline.text.folded import folded, past_marks
+from dtef_pipeline.text.folded import fold_text, skip_marks
 
 MODEL_HIDDEN, COMPANY_HIDDEN, PROVIDER_HIDDEN = "[model]", "[company]", "[provider]"
 """What stands in the place of a name."""
@@ -62,25 +63,25 @@ def _replace_spots(text: str, places: Sequence[int], spots: Iterable[_Spot]) -> 
     parts, end = [], 0
     for spot in spots:
         parts += [text[end : places[spot.start]], spot.hidden]
-        end = past_marks(text, places[spot.end - 1] + 1)
+        end = skip_marks(text, places[spot.end - 1] + 1)
     return "".join([*parts, text[end:]]) if parts else text
 
 
-def _matches(names: tuple[Name, ...], plain: str) -> Iterator[tuple[Name, re.Match[str]]]:
+def _iterate_matches(names: tuple[Name, ...], plain: str) -> Iterator[tuple[Name, re.Match[str]]]:
     """Where the names stand, in order; of several at one place the first."""
     chosen = tuple(place for place, name in enumerate(names) if name.core in plain)
-    for match in _compiled(names, chosen).finditer(plain) if chosen else ():
+    for match in _compile_names(names, chosen).finditer(plain) if chosen else ():
         yield names[int((match.lastgroup or "n0")[1:])], match
 
 
-def _apart(spots: Sequence[_Spot], further: Iterable[_Spot]) -> list[_Spot]:
+def _merge_spots(spots: Sequence[_Spot], further: Iterable[_Spot]) -> list[_Spot]:
     """The spots, and those of the others that overlap none of them, in order."""
     taken = {place for spot in spots for place in range(spot.start, spot.end)}
     return sorted([*spots, *(spot for spot in further if taken.isdisjoint(range(spot.start, spot.end)))])
 
 
 @lru_cache(maxsize=512)
-def _compiled(names: tuple[Name, ...], chosen: tuple[int, ...]) -> re.Pattern[str]:
+def _compile_names(names: tuple[Name, ...], chosen: tuple[int, ...]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?P<n{place}>{names[place].pattern})" for place in chosen))
 
 
@@ -118,44 +119,44 @@ _SPELLED_OUT = re.compile(r"(?<![a-z])[a-z](?:[ .\-_*]{1,2}[a-z](?![a-z])){2,}")
 
 @dataclass(frozen=True, slots=True)
 class HiddenNames:
-    """The names that must not be read, made by `names_of`."""
+    """The names that must not be read, made by `collect_hidden_names`."""
 
     names: tuple[Name, ...]
     """The longest first."""
 
     def hide(self, text: str) -> str:
         """The text with [model], [company] or [provider] in place of each name, longest first; everything else as it is."""
-        plain, places = folded(text)
-        return _replace_spots(text, places, self._spots(text, plain, places))
+        plain, places = fold_text(text)
+        return _replace_spots(text, places, self._find_spots(text, plain, places))
 
-    def found(self, text: str) -> list[str]:
+    def find_names(self, text: str) -> list[str]:
         """The names that the text holds, plain and in order."""
-        plain, places = folded(text)
-        return [plain[spot.start : spot.end] for spot in self._spots(text, plain, places)]
+        plain, places = fold_text(text)
+        return [plain[spot.start : spot.end] for spot in self._find_spots(text, plain, places)]
 
-    def without(self, text: str) -> HiddenNames:
+    def keep_absent(self, text: str) -> HiddenNames:
         """Those of the names that the text does not hold."""
-        plain, _ = folded(text)
+        plain, _ = fold_text(text)
         left = tuple(name for name in self.names if name.core not in plain or not re.search(name.pattern, plain))
         return HiddenNames(left)
 
     def refuse(self, text: str, where: str) -> None:
         """Raises NameLeak when the text still holds a name. `where`: what it is, for the message."""
-        if found := sorted(set(self.found(text))):
+        if found := sorted(set(self.find_names(text))):
             raise NameLeak(
                 f"{where} still names {', '.join(found[:5])}, so it was not sent: nobody who sums up may know whom; "
                 "allowed: opaque ids such as MK_5000 alone"
             )
 
-    def _spots(self, text: str, plain: str, places: Sequence[int]) -> list[_Spot]:
+    def _find_spots(self, text: str, plain: str, places: Sequence[int]) -> list[_Spot]:
         """Where names stand in the plain text, in order."""
         spots = [
             _Spot(*match.span(), name.hidden)
-            for name, match in _matches(self.names, plain)
+            for name, match in _iterate_matches(self.names, plain)
             if not name.everyday or _is_name(match, plain, text[places[match.start()]])
         ]
-        spelled = list(_spelled(self.names, plain))
-        return _apart(spots, spelled) if spelled else spots
+        spelled = list(_find_spelled_out(self.names, plain))
+        return _merge_spots(spots, spelled) if spelled else spots
 
 
 def _is_name(match: re.Match[str], plain: str, first: str) -> bool:
@@ -164,22 +165,22 @@ def _is_name(match: re.Match[str], plain: str, first: str) -> bool:
     return not first.islower() or any(one.isdigit() for one in f"{before}{match.group()}")
 
 
-def _spelled(names: tuple[Name, ...], plain: str) -> Iterator[_Spot]:
+def _find_spelled_out(names: tuple[Name, ...], plain: str) -> Iterator[_Spot]:
     """Names that are spelled letter by letter: C l a u d e, G.P.T."""
     for run in _SPELLED_OUT.finditer(plain):
         letters = [place for place in range(run.start(), run.end()) if plain[place].isalpha()]
-        for match in _letters_pattern(names).finditer("".join(plain[place] for place in letters)):
+        for match in _compile_letters(names).finditer("".join(plain[place] for place in letters)):
             hidden = names[int((match.lastgroup or "n0")[1:])].hidden
             yield _Spot(letters[match.start()], letters[match.end() - 1] + 1, hidden)
 
 
 @lru_cache(maxsize=16)
-def _letters_pattern(names: tuple[Name, ...]) -> re.Pattern[str]:
+def _compile_letters(names: tuple[Name, ...]) -> re.Pattern[str]:
     chosen = [(place, name) for place, name in enumerate(names) if re.fullmatch("[a-z]+", name.letters) and not name.everyday]
     return re.compile("|".join(f"(?P<n{place}>{name.letters})" for place, name in chosen))
 
 
-def names_of(models: Iterable[str], called: Iterable[str] = ()) -> HiddenNames:
+def collect_hidden_names(models: Iterable[str], called: Iterable[str] = ()) -> HiddenNames:
     """The names to hide where these models take part.
 
     Args:
@@ -194,20 +195,20 @@ def names_of(models: Iterable[str], called: Iterable[str] = ()) -> HiddenNames:
             named.setdefault(name.pattern, name)
 
     for text in (*strings, *(one.partition("@")[0] for one in called)):
-        for part in _parts(text):
+        for part in _split_model_string(text):
             add(part, MODEL_HIDDEN)
-        for part in _short_parts(text):
+        for part in _list_short_parts(text):
             # A dot: it is not looked for where words are spelled letter by letter.
             short = Name(part, rf"(?<![a-z\d]){part}(?![a-z\d])", f"{part}.", MODEL_HIDDEN)
             named.setdefault(short.pattern, short)
     for maker in KNOWN_MAKERS:
-        for said in maker.said:
-            add(said, _kind(maker, said))
-    for maker_here in sorted({one for model in strings if (one := maker_of(model))}):
+        for product_name in maker.said:
+            add(product_name, _choose_placeholder(maker, product_name))
+    for maker_here in sorted({one for model in strings if (one := find_maker(model))}):
         _add_maker(maker_here, add)
-    for maker in {one for model in strings for one in makers_said_in(model, FURTHER_MAKERS)}:
-        for said in maker.said:
-            add(said, _kind(maker, said))
+    for maker in {one for model in strings for one in find_makers_in_name(model, FURTHER_MAKERS)}:
+        for product_name in maker.said:
+            add(product_name, _choose_placeholder(maker, product_name))
     here = {text.partition("/")[0] for text in strings if "/" in text}
     for provider in sorted({*SERVING, *_PLATFORMS} - _WORDS_TOO | here):
         add(provider, PROVIDER_HIDDEN)
@@ -217,32 +218,32 @@ def names_of(models: Iterable[str], called: Iterable[str] = ()) -> HiddenNames:
 def _add_maker(name: str, add: Callable[..., None]) -> None:
     """What a maker that takes part is called, everyday words too."""
     add(name, COMPANY_HIDDEN)
-    if (maker := maker_named(name)) is None:
+    if (maker := get_known_maker(name)) is None:
         return
     for folder in maker.folders:
         add(folder, COMPANY_HIDDEN)
-    for said in maker.said_too:
-        kind = _kind(maker, said)
-        add(said, kind, kind == MODEL_HIDDEN)
+    for product_name in maker.said_too:
+        kind = _choose_placeholder(maker, product_name)
+        add(product_name, kind, kind == MODEL_HIDDEN)
 
 
-def _kind(maker: Maker, said: str) -> str:
+def _choose_placeholder(maker: Maker, product_name: str) -> str:
     """Whether a name is that of the company or of a model. Of one that is both (DeepSeek) a model's, so that its version goes with it."""
-    if any(said.lower().startswith(family.rstrip("-")) for family in maker.families):
+    if any(product_name.lower().startswith(family.rstrip("-")) for family in maker.families):
         return MODEL_HIDDEN
     companies = {*maker.folders, maker.name.lower(), *_PARTS_OF_COMPANIES}
-    return COMPANY_HIDDEN if said.lower() in companies else MODEL_HIDDEN
+    return COMPANY_HIDDEN if product_name.lower() in companies else MODEL_HIDDEN
 
 
-def _parts(text: str) -> list[str]:
+def _split_model_string(text: str) -> list[str]:
     """The string, and what stands behind each of its slashes: `openai/gpt-4o` and `gpt-4o` too of `openrouter/openai/gpt-4o`."""
     pieces = text.split("/")
     return [text, *("/".join(pieces[start:]) for start in range(1, len(pieces)))]
 
 
-def _short_parts(text: str) -> list[str]:
+def _list_short_parts(text: str) -> list[str]:
     """What is under three characters of a model string, or short for it: `o3`, `yi`, and `r1` of `deepseek-r1`."""
-    parts = _parts(text.lower())
+    parts = _split_model_string(text.lower())
     pieces = re.split(r"[\s\-_.:]+", parts[-1])
     return [one for one in parts if re.fullmatch(r"[a-z]{2}|[a-z]\d", one)] + [
         one for one in pieces if len(pieces) > 1 and re.fullmatch(r"[a-z]\d{1,2}", one)
@@ -251,7 +252,7 @@ def _short_parts(text: str) -> list[str]:
 
 def _name(text: str, hidden: str, everyday: bool) -> Name | None:
     """None: too short, or a word that cannot be told from others."""
-    plain, _ = folded(text)
+    plain, _ = fold_text(text)
     parts = re.findall(r"[^\W_]+", plain)
     letters = "".join(parts)
     if len(letters) < (_SHORTEST_NAME if letters.isascii() else 2) or plain.strip() in _NOT_NAMES or letters.isdigit():
@@ -275,7 +276,7 @@ _ENDS_A_SENTENCE = ".!?:;…。！？：；-•–—"
 _MAY_BEGIN_BIG = frozenset({"I", "I'm", "I’m"})
 
 
-def written_as_names(
+def select_capitalised_names(
     text: str, plain: str, places: Sequence[int], words: Sequence[_Spot], names: Sequence[_Spot]
 ) -> Iterator[_Spot]:
     """Those of the words that are written as names.
@@ -324,9 +325,9 @@ _LETTERS_BEFORE_DIGITS = 3
 _TIED_VERSION_OF_FAMILY = r"[_-]?v?\d{1,6}(?:\.\d{1,6}){0,3}[a-z]?"
 
 
-def spelling(name: str) -> Name | None:
+def compile_name(name: str) -> Name | None:
     """The pattern of a name as whole words; None of one that cannot be told from text: fewer than two letters or digits, or digits alone."""
-    pieces = _PIECES.findall(folded(name)[0].strip())
+    pieces = _PIECES.findall(fold_text(name)[0].strip())
     while pieces and _is_joint(pieces[0]):
         del pieces[0]
     while pieces and _is_joint(pieces[-1]):
@@ -337,18 +338,18 @@ def spelling(name: str) -> Name | None:
     found = [re.escape(pieces[0])]
     for place, piece in enumerate(pieces[1:], 1):
         if not _is_joint(piece):
-            found.append(_between(pieces, place) + (_DECIMAL_JOINT if _is_point(pieces, place) else re.escape(piece)))
+            found.append(_choose_joint(pieces, place) + (_DECIMAL_JOINT if _is_point(pieces, place) else re.escape(piece)))
     further = _FURTHER_DECIMALS if pieces[-1].isdigit() else ""
-    pattern = f"{_before(pieces[0][0])}{''.join(found)}{further}{_after(pieces[-1][-1])}"
+    pattern = f"{_start_edge(pieces[0][0])}{''.join(found)}{further}{_end_edge(pieces[-1][-1])}"
     return Name(max(pieces, key=len), pattern, letters)
 
 
-def exact_spelling(name: str) -> Name | None:
+def compile_exact_name(name: str) -> Name | None:
     """The pattern of the very name of a model, however short, as a whole word; None of one without a letter.
 
     A hyphen, an underscore, white space or nothing may stand where the name has one of them or where a letter meets a digit: o3, O 3, o-3.
     """
-    pieces = [piece for piece in _PIECES.findall(folded(name)[0]) if not _is_joint(piece)]
+    pieces = [piece for piece in _PIECES.findall(fold_text(name)[0]) if not _is_joint(piece)]
     letters = "".join(piece for piece in pieces if piece.isalnum())
     if not letters or letters.isdigit():
         return None
@@ -358,31 +359,31 @@ def exact_spelling(name: str) -> Name | None:
         found.append(joint + (_DECIMAL_JOINT if piece == "." else re.escape(piece)))
     # The m of I'm is no word.
     apart = ("(?<!['’])", "(?!['’](?!s(?![a-z])))") if len(letters) == 1 else ("", "")
-    pattern = f"{apart[0]}{_before(pieces[0][0])}{''.join(found)}{_after(pieces[-1][-1])}{apart[1]}"
+    pattern = f"{apart[0]}{_start_edge(pieces[0][0])}{''.join(found)}{_end_edge(pieces[-1][-1])}{apart[1]}"
     return Name(max(pieces, key=len), pattern, letters)
 
 
-def family_spelling(name: str, versions: Iterable[str]) -> Name | None:
+def compile_family_name(name: str, versions: Iterable[str]) -> Name | None:
     """The pattern of what a maker calls all its models, with a version tied to it: GPT, GPT3, Llama-2.
 
     `versions`: those of names that are hidden, which count with a space before them too.
     A number that only begins with one of them (GPT-40, of GPT-4) is another word, and stays.
     """
-    found = spelling(name)
+    found = compile_name(name)
     if found is None:
         return None
     end = found.letters[-1]
-    if not (end.isascii() and end.isalpha() and found.pattern.endswith(_after(end))):
+    if not (end.isascii() and end.isalpha() and found.pattern.endswith(_end_edge(end))):
         return found
     known = "|".join(
         sorted({_DECIMAL_JOINT.join(re.findall("[0-9]+", one)) for one in versions}, key=lambda one: (-len(one), one))
     )
     longer = f"(?!{_NO_JOINT}(?:{known})[0-9])" if known else ""
     version = f"(?:{_TIED_VERSION_OF_FAMILY}{f'|{JOINT}v?(?:{known})' if known else ''})?"
-    return found._replace(pattern=f"{found.pattern.removesuffix(_after(end))}{longer}{version}{_after(end)}")
+    return found._replace(pattern=f"{found.pattern.removesuffix(_end_edge(end))}{longer}{version}{_end_edge(end)}")
 
 
-def _between(pieces: list[str], place: int) -> str:
+def _choose_joint(pieces: list[str], place: int) -> str:
     """What may stand before a piece that is not the first, by what stands before it in the name."""
     piece, before = pieces[place], pieces[place - 1]
     if not _is_joint(before):
@@ -408,15 +409,15 @@ def _is_joint(piece: str) -> bool:
     return piece[0].isspace() or piece[0] in "_-"
 
 
-def _before(first: str) -> str:
-    return f"(?<!{_of_a_word(first)})" if _of_a_word(first) else ""
+def _start_edge(first: str) -> str:
+    return f"(?<!{_word_edge_pattern(first)})" if _word_edge_pattern(first) else ""
 
 
-def _after(last: str) -> str:
-    return f"(?!{_of_a_word(last)})" if _of_a_word(last) else ""
+def _end_edge(last: str) -> str:
+    return f"(?!{_word_edge_pattern(last)})" if _word_edge_pattern(last) else ""
 
 
-def _of_a_word(edge: str) -> str:
+def _word_edge_pattern(edge: str) -> str:
     """The characters beside the edge of a name that make it a part of a longer word. None where writing has no spaces between words."""
     if edge.isascii():
         return "[a-z0-9]" if edge.isalnum() else ""
@@ -432,7 +433,7 @@ _SIZE_IN_BRACKETS = re.compile(r"\s{0,8}\([^()]{0,40}\)\s{0,8}\Z")
 _FIRST_VERSION = re.compile(r"[0-9]{1,6}(?:[._-][0-9]{1,6}(?![0-9a-z])){0,2}")
 
 
-class Scrubbed(NamedTuple):
+class ScrubbedText(NamedTuple):
     """A text without names."""
 
     text: str
@@ -449,42 +450,47 @@ class Blinding:
     everyday: tuple[Name, ...] = ()
     """Names that are everyday words as well."""
 
-    def of_pair(self, names: Iterable[str]) -> Blinding:
+    def add_pair_names(self, names: Iterable[str]) -> Blinding:
         """For a pair of models with these names: with their very names, however short, which may be words of other texts."""
-        further = exact_spellings(frozenset(names)).difference(self.sure)
-        return Blinding(_longest_first([*self.sure, *further]), self.everyday) if further else self
+        further = compile_exact_names(frozenset(names)).difference(self.sure)
+        return Blinding(_sort_by_length([*self.sure, *further]), self.everyday) if further else self
 
-    def scrub(self, text: str) -> Scrubbed:
+    def scrub(self, text: str) -> ScrubbedText:
         """The text with `[model]` in place of each name. Linear in the length of the text."""
-        plain, places = folded(text)
-        spots, words = ([_Spot(*match.span()) for _, match in _matches(own, plain)] for own in (self.sure, self.everyday))
+        plain, places = fold_text(text)
+        spots, words = (
+            [_Spot(*match.span()) for _, match in _iterate_matches(own, plain)] for own in (self.sure, self.everyday)
+        )
         if words:
-            spots = _apart(spots, written_as_names(text, plain, places, words, spots))
-        return Scrubbed(_replace_spots(text, places, spots), len(spots))
+            spots = _merge_spots(spots, select_capitalised_names(text, plain, places, words, spots))
+        return ScrubbedText(_replace_spots(text, places, spots), len(spots))
 
 
-def blinding(names: Iterable[str]) -> Blinding:
-    """What takes these names out of any text, and all that they tell: the family, the maker, its other products. `of_pair` takes out more.
+def build_blinding(names: Iterable[str]) -> Blinding:
+    """What takes these names out of any text, and all that they tell: the family, the maker, its other products. `add_pair_names` takes
+    out more.
 
     A name without a letter is none, and neither is a single Latin letter. The given names are names wherever they stand as whole words; parts of
     them and what their makers are called besides are not where they stand as the everyday words that they are too.
     """
     names = set(names)
-    given = {part for name in names for part in _parts_of(name)}
-    words = EVERYDAY_NAMES - {_plain(name) for name in names}
-    found = {_plain(name): spelling(name) for name in given} | _maker_spellings(given, (*KNOWN_MAKERS, *FURTHER_MAKERS))
+    given = {part for name in names for part in _split_name(name)}
+    words = EVERYDAY_NAMES - {_fold_name(name) for name in names}
+    found = {_fold_name(name): compile_name(name) for name in given} | _compile_maker_names(
+        given, (*KNOWN_MAKERS, *FURTHER_MAKERS)
+    )
     known = {plain: one for plain, one in found.items() if one is not None}
     return Blinding(
-        _longest_first(one for plain, one in known.items() if plain not in words),
-        _longest_first(one for plain, one in known.items() if plain in words),
+        _sort_by_length(one for plain, one in known.items() if plain not in words),
+        _sort_by_length(one for plain, one in known.items() if plain in words),
     )
 
 
-def _plain(name: str) -> str:
-    return folded(name)[0].strip()
+def _fold_name(name: str) -> str:
+    return fold_text(name)[0].strip()
 
 
-def _parts_of(name: str) -> Iterator[str]:
+def _split_name(name: str) -> Iterator[str]:
     """A name as it is, without the size in brackets, and what stands behind its last slash: `gpt-4` of `openai/gpt-4`."""
     yield name
     yield _SIZE_IN_BRACKETS.sub("", name)
@@ -494,18 +500,18 @@ def _parts_of(name: str) -> Iterator[str]:
 
 
 @lru_cache(maxsize=4096)
-def exact_spellings(names: frozenset[str]) -> frozenset[Name]:
+def compile_exact_names(names: frozenset[str]) -> frozenset[Name]:
     """The very names of models, of all that is stored as names of them: whole, by each part of `org/name`, and what is short for them."""
-    parts = {form for name in names for part in _exact_parts(name) for form in _forms(part)}
-    return frozenset(filter(None, map(exact_spelling, parts)))
+    parts = {form for name in names for part in _list_exact_parts(name) for form in _list_forms(part)}
+    return frozenset(filter(None, map(compile_exact_name, parts)))
 
 
-def _forms(name: str) -> tuple[str, ...]:
+def _list_forms(name: str) -> tuple[str, ...]:
     """A name and its capitals, some of which look like Latin letters where the small ones do not: Я Н Д."""
     return (name,) if name.isascii() else (name, name.upper())
 
 
-def _exact_parts(name: str) -> Iterator[str]:
+def _list_exact_parts(name: str) -> Iterator[str]:
     whole = _SIZE_IN_BRACKETS.sub("", name).partition("[")[0].partition("@")[0].strip()
     *folders, last = whole.split("/")
     if not folders:
@@ -518,43 +524,43 @@ def _exact_parts(name: str) -> Iterator[str]:
     yield from (one for one in pieces if len(pieces) > 1 and _SHORT_FOR_A_MODEL.fullmatch(one))
 
 
-def _maker_spellings(names: Iterable[str], makers: Sequence[Maker]) -> dict[str, Name | None]:
+def _compile_maker_names(names: Iterable[str], makers: Sequence[Maker]) -> dict[str, Name | None]:
     """What the makers of the named models, and all their models, are called, folded: with versions, where it is what models are called."""
     versions: dict[Maker, set[str]] = {}
     for name in names:
-        for maker in makers_said_in(name, makers):
-            its = {_plain(said) for said in (*maker.said, *maker.said_too)}
-            found = [] if _plain(name) in its else _FIRST_VERSION.findall(_plain(name))[:1]
+        for maker in find_makers_in_name(name, makers):
+            its = {_fold_name(product_name) for product_name in (*maker.said, *maker.said_too)}
+            found = [] if _fold_name(name) in its else _FIRST_VERSION.findall(_fold_name(name))[:1]
             versions.setdefault(maker, set()).update(found)
     spelled: dict[str, Name | None] = {}
     for known in sorted(versions):
-        for said in (known.name, *known.said, *known.said_too):
-            of_models = any(said.lower().startswith(family.rstrip("-")) for family in known.families)
-            for form in _forms(said) if known in FURTHER_MAKERS else (said,):
-                spelled[_plain(form)] = family_spelling(form, versions[known]) if of_models else spelling(form)
+        for product_name in (known.name, *known.said, *known.said_too):
+            of_models = any(product_name.lower().startswith(family.rstrip("-")) for family in known.families)
+            for form in _list_forms(product_name) if known in FURTHER_MAKERS else (product_name,):
+                spelled[_fold_name(form)] = compile_family_name(form, versions[known]) if of_models else compile_name(form)
     return spelled
 
 
-def _longest_first(spellings: Iterable[Name]) -> tuple[Name, ...]:
+def _sort_by_length(spellings: Iterable[Name]) -> tuple[Name, ...]:
     return tuple(sorted(spellings, key=lambda one: (-len(one.letters), -len(one.pattern), one.pattern)))
 
 
-def names_of_model(name: str, variant: str) -> tuple[str, ...]:
+def list_names_of_model(name: str, variant: str) -> tuple[str, ...]:
     """What would give a model away: its name, its string with and without provider and settings, and what its maker is called.
 
     What else its maker and the maker's models are called is added where texts are blinded (`blinding`).
     """
-    return tuple(sorted(set(_names(name, variant))))
+    return tuple(sorted(set(_iterate_names_of_model(name, variant))))
 
 
-def _names(name: str, variant: str) -> Iterator[str]:
+def _iterate_names_of_model(name: str, variant: str) -> Iterator[str]:
     string = variant.partition("[")[0]
     yield from (one for one in (name, variant, string) if one)
     last = string.rpartition("/")[2]
     if len(last) >= _SHORTEST_PART:
         yield last
-    maker = maker_of(string)
+    maker = find_maker(string)
     if maker is not None:
         yield maker
-    if maker is not None and (known := maker_named(maker)) is not None:
+    if maker is not None and (known := get_known_maker(maker)) is not None:
         yield from known.said

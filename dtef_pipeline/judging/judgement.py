@@ -9,8 +9,8 @@ from functools import lru_cache
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.judging.classes import FIVE_CLASSES, ClassScale
-from dtef_pipeline.judging.judges import JudgeConfig, with_sampling
-from dtef_pipeline.judging.prompts import Case, correction_messages, judge_messages
+from dtef_pipeline.judging.judges import JudgeConfig, replace_sampling
+from dtef_pipeline.judging.prompts import Case, build_correction, judge_messages
 from dtef_pipeline.judging.replies import DECLINED, EMPTY, UNREADABLE, JudgeReply, read_reply
 
 JUDGE_ROLE = "judge"
@@ -45,13 +45,13 @@ class Judgement:
     """US dollars of all replies whose cost is known; None: of none it is."""
 
 
-def first_request(case: Case, judge: JudgeConfig, draw: int, snapshot: str) -> Request:
+def build_first_request(case: Case, judge: JudgeConfig, draw: int, snapshot: str) -> Request:
     """The request by which a judge is asked about a case, in the snapshot of the judged response."""
     messages = judge_messages(judge.approach, case, judge.scale)
-    return Request.of_messages(messages, judge.model, draw, snapshot, role=JUDGE_ROLE)
+    return Request.build_request(messages, judge.model, draw, snapshot, role=JUDGE_ROLE)
 
 
-def next_request(first: Request, responses: Sequence[Response], scale: ClassScale = FIVE_CLASSES) -> Request | None:
+def build_next_request(first: Request, responses: Sequence[Response], scale: ClassScale = FIVE_CLASSES) -> Request | None:
     """The further request of a judgement, given the responses so far; None: there is none to make.
 
     A reply that cannot be read is shown to its judge once, with a correction. After one that was cut the judge has twice the tokens.
@@ -59,12 +59,12 @@ def next_request(first: Request, responses: Sequence[Response], scale: ClassScal
     if len(responses) != 1 or _read(responses[0], scale).name is not None:
         return None
     (response,) = responses
-    model = _with_twice_the_tokens(first.model) if response.finish_reason == _LENGTH else first.model
-    messages = correction_messages(first.messages, response.text, scale)
-    return Request.of_messages(messages, model, first.draw, first.snapshot, role=JUDGE_ROLE)
+    model = _double_max_tokens(first.model) if response.finish_reason == _LENGTH else first.model
+    messages = build_correction(first.messages, response.text, scale)
+    return Request.build_request(messages, model, first.draw, first.snapshot, role=JUDGE_ROLE)
 
 
-def judgement_of(outcomes: Sequence[Response | Failure], scale: ClassScale = FIVE_CLASSES) -> Judgement:
+def resolve_judgement(outcomes: Sequence[Response | Failure], scale: ClassScale = FIVE_CLASSES) -> Judgement:
     """The judgement that the outcomes of its requests, in order, come to. The last one decides; without any it is an `error`."""
     responses = [outcome for outcome in outcomes if isinstance(outcome, Response)]
     last = outcomes[-1] if outcomes else None
@@ -84,7 +84,7 @@ def judgement_of(outcomes: Sequence[Response | Failure], scale: ClassScale = FIV
 
 def _read(response: Response, scale: ClassScale) -> JudgeReply:
     """The reply, with the reasons that only the provider can tell. A bare name in a reply that was cut may be a passing thought: no verdict."""
-    reply = _reply(response.text, scale)
+    reply = _read_last_reply(response.text, scale)
     cut = response.finish_reason == _LENGTH
     if reply.name is not None and (reply.tagged or not cut):
         return reply
@@ -94,10 +94,10 @@ def _read(response: Response, scale: ClassScale) -> JudgeReply:
 
 # A reply is read when it comes, for what is to be asked next, and again when the judgements of its window are made.
 @lru_cache(maxsize=8_192)
-def _reply(text: str, scale: ClassScale) -> JudgeReply:
+def _read_last_reply(text: str, scale: ClassScale) -> JudgeReply:
     return read_reply(text, scale)
 
 
 @lru_cache(maxsize=256)
-def _with_twice_the_tokens(model: ModelSpec) -> ModelSpec:
-    return model if model.max_tokens is None else with_sampling(model, {"max_tokens": 2 * model.max_tokens})
+def _double_max_tokens(model: ModelSpec) -> ModelSpec:
+    return model if model.max_tokens is None else replace_sampling(model, {"max_tokens": 2 * model.max_tokens})

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dtef_pipeline.asking.makers import maker_of
-from dtef_pipeline.asking.models import Models, ModelSpec, base_selector
+from dtef_pipeline.asking.makers import find_maker
+from dtef_pipeline.asking.models import Models, ModelSpec, strip_settings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.classes import FIVE_CLASSES, ClassScale
-from dtef_pipeline.judging.prompts import APPROACHES, PROMPT_AWARE, STANDARD, template_hash
+from dtef_pipeline.judging.prompts import APPROACHES, PROMPT_AWARE, STANDARD, hash_template
 from dtef_pipeline.judging.replies import REPLY_CONTRACT
 
 JUDGES = "judges"
@@ -45,7 +45,7 @@ class JudgeConfig:
         return name if self.scale == FIVE_CLASSES else f"{name}[scale:{self.scale.size}]"
 
 
-def configured_judges(approach: str, selector: str, models: Models) -> tuple[JudgeConfig, ...]:
+def configure_judges(approach: str, selector: str, models: Models) -> tuple[JudgeConfig, ...]:
     """The judges of one approach that a model, a collection or a litellm string stands for, each variant once.
 
     Temperature 0 and 2,048 tokens, unless the selector itself says otherwise: `gpt-4.1-mini@max_tokens=4096`.
@@ -53,12 +53,12 @@ def configured_judges(approach: str, selector: str, models: Models) -> tuple[Jud
     Raises:
         ConfigError: of the approach, or of the selector.
     """
-    said = selector.removeprefix(base_selector(selector))
+    said = selector.removeprefix(strip_settings(selector))
     settings = {key: value for key, value in JUDGE_SETTINGS.items() if f"{key}=" not in said}
-    return tuple(JudgeConfig(approach, _judging(spec, settings, models)) for spec in models.resolve([selector]))
+    return tuple(JudgeConfig(approach, _configure_judging(spec, settings, models)) for spec in models.resolve([selector]))
 
 
-def named_judges(options: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
+def parse_judges(options: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
     """The judges of `--judge APPROACH=MODEL`, such as `standard=gpt-4.1-mini`, each once.
 
     Raises:
@@ -71,8 +71,8 @@ def named_judges(options: Sequence[str], models: Models) -> tuple[JudgeConfig, .
             raise ConfigError(
                 f"judge {option!r}: allowed: APPROACH=MODEL, where the approach is one of {', '.join(APPROACHES)}"
             )
-        found += configured_judges(approach, selector, models)
-    return judges_once(found)
+        found += configure_judges(approach, selector, models)
+    return remove_repeated_judges(found)
 
 
 def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
@@ -87,10 +87,10 @@ def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
             f"Add one (collections: {{{JUDGES}: [gpt-4.1-mini]}}), or name judges: --judge standard=gpt-4.1-mini"
         )
     members = [(approach, member) for member in models.collections[JUDGES] for approach in USUAL_APPROACHES]
-    return judges_once(judge for approach, member in members for judge in configured_judges(approach, member, models))
+    return remove_repeated_judges(judge for approach, member in members for judge in configure_judges(approach, member, models))
 
 
-def judging_model(name: str) -> str:
+def find_judging_model(name: str) -> str:
     """The model of the judge of this name: `gpt-4.1-mini` of `standard(gpt-4.1-mini)`; a name without an approach is the model's."""
     approach, _, rest = name.partition("(")
     return rest.rpartition(")")[0] if approach in APPROACHES and ")" in rest else name
@@ -118,18 +118,18 @@ def judge_hash(judges: Sequence[JudgeConfig]) -> str:
 
 def judge_hash_of(judges: Iterable[tuple[str, str]], scale: ClassScale = FIVE_CLASSES) -> str:
     """`judge_hash` of judges given by (approach, model variant), as a table of judgements has them."""
-    of_judges = sorted((approach, variant, template_hash(approach, scale)) for approach, variant in judges)
+    of_judges = sorted((approach, variant, hash_template(approach, scale)) for approach, variant in judges)
     of_scale = [[one.name, one.number] for one in scale.classes]
     return digest("judges", of_judges, of_scale, REPLY_CONTRACT)
 
 
-def with_sampling(spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
+def replace_sampling(spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
     """The model under its own name with other sampling parameters, and so as another variant."""
     given = {key: getattr(spec, key) for key in spec.model_fields_set}
     return ModelSpec.model_validate({**given, **settings})
 
 
-def judges_once(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, ...]:
+def remove_repeated_judges(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, ...]:
     """The judges without those that are shown the same by the same variant.
 
     Raises:
@@ -149,7 +149,7 @@ def judges_once(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, ...]:
     return tuple(first.values())
 
 
-def _judging(spec: ModelSpec, settings: Mapping[str, float], models: Models) -> ModelSpec:
+def _configure_judging(spec: ModelSpec, settings: Mapping[str, float], models: Models) -> ModelSpec:
     """The model under its own name, as it judges."""
     if spec.is_computed or spec.is_local or spec.is_imported:
         return spec
@@ -164,5 +164,5 @@ def is_self_judged(judge: str, judged: str, own_servers: Collection[str] = ()) -
     `own_servers`: the model strings that are asked at an address of their own, as of `Models.own_servers`.
     """
     judge, judged = (model.partition("[")[0] for model in (judge, judged))
-    maker, other = (maker_of(model, own_server=model in own_servers) for model in (judge, judged))
+    maker, other = (find_maker(model, own_server=model in own_servers) for model in (judge, judged))
     return judge == judged or (maker is not None and maker == other)

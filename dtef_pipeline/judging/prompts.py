@@ -1,6 +1,6 @@
 """What judges are shown: three approaches, from the text and one criterion alone to the whole list of criteria.
 
-Wording and form are part of a judge's identity (`template_hash`): a changed letter here buys every judgement again.
+Wording and form are part of a judge's identity (`hash_template`): a changed letter here buys every judgement again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.identity import digest
-from dtef_pipeline.judging.blocks import MATERIAL_TAGS, block, safe
+from dtef_pipeline.judging.blocks import MATERIAL_TAGS, escape_tags, wrap_in_tags
 from dtef_pipeline.judging.classes import FIVE_CLASSES, ClassScale
 
 STANDARD, PROMPT_AWARE, HOLISTIC = "standard", "prompt-aware", "holistic"
@@ -87,21 +87,21 @@ def judge_messages(approach: str, case: Case, scale: ClassScale = FIVE_CLASSES) 
 
     Raises ValueError for an unknown approach, for a case without the prompt or the criteria that the approach shows.
     """
-    blocks = [_text_block(case.text), block("CRITERION", case.criterion)]
+    blocks = [_text_block(case.text), wrap_in_tags("CRITERION", case.criterion)]
     if approach == HOLISTIC:
         blocks.insert(0, _list_block(case.criterion, case.criteria))
     if approach != STANDARD:
         blocks.insert(0, _prompt_block(case.turns))
-    return _system(approach, scale), Message("user", "\n\n".join((*blocks, _LAST_LINE)))
+    return _system_message(approach, scale), Message("user", "\n\n".join((*blocks, _LAST_LINE)))
 
 
-def correction_messages(messages: Sequence[Message], reply: str, scale: ClassScale = FIVE_CLASSES) -> tuple[Message, ...]:
+def build_correction(messages: Sequence[Message], reply: str, scale: ClassScale = FIVE_CLASSES) -> tuple[Message, ...]:
     """The conversation that goes on after a reply that cannot be read: the reply, and what is wrong with it.
 
     Blocks of material in the reply are made harmless, so that the real ones are still the last of their tag.
     """
     names = ", ".join(scale.numbers)
-    said = safe(reply, MATERIAL_TAGS) if reply.strip() else NOTHING_WAS_WRITTEN
+    said = escape_tags(reply, MATERIAL_TAGS) if reply.strip() else NOTHING_WAS_WRITTEN
     correction = f"{_JUDGE_CORRECTION}\n{_REPLY_FORM}\nThe class is one of {names}."
     return (*messages, Message("assistant", said), Message("user", correction))
 
@@ -119,14 +119,14 @@ def list_order(criterion: str, criteria: tuple[str, ...]) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=64)
-def template_hash(approach: str, scale: ClassScale = FIVE_CLASSES) -> str:
+def hash_template(approach: str, scale: ClassScale = FIVE_CLASSES) -> str:
     """Hash of all that an approach says besides the material: of its messages, correction included, for a made-up case."""
     turns = (Message("system", "s"), Message("user", "u"), _Gap(), Message("user", "v"))
     messages = [
         *judge_messages(approach, Case("t", "c", turns, ("c", "d")), scale),
         *judge_messages(approach, Case("t", "c", turns[1:2], ("c",)), scale),
     ]
-    said = correction_messages(messages, "", scale)
+    said = build_correction(messages, "", scale)
     return digest("judge template", [[message.role, message.text] for message in said])
 
 
@@ -137,33 +137,33 @@ class _Gap:
 
 
 @lru_cache(maxsize=64)
-def _system(approach: str, scale: ClassScale) -> Message:
+def _system_message(approach: str, scale: ClassScale) -> Message:
     if approach not in _BLOCKS_SHOWN:
         raise ValueError(f"approach {approach!r} of a judge: allowed: {', '.join(APPROACHES)}")
     form = f"Reply in exactly this form, with nothing before or after it:\n{_REPLY_FORM}"
     return Message(
         "system",
-        f"{_JUDGE_PERSONA}\n\n{_JUDGE_TASK} {_BLOCKS_SHOWN[approach]}\n{_IS_MATERIAL}\n\n{_JUDGE_CHOICE}\n{scale.listed}\n\n{form}",
+        f"{_JUDGE_PERSONA}\n\n{_JUDGE_TASK} {_BLOCKS_SHOWN[approach]}\n{_IS_MATERIAL}\n\n{_JUDGE_CHOICE}\n{scale.class_lines}\n\n{form}",
     )
 
 
 # The judgements of one text come after each other, and so do those of one prompt: these blocks are made once for all of them.
 @lru_cache(maxsize=256)
 def _text_block(text: str) -> str:
-    return block("TEXT", text)
+    return wrap_in_tags("TEXT", text)
 
 
 @lru_cache(maxsize=1024)
 def _list_block(criterion: str, criteria: tuple[str, ...]) -> str:
-    return block("CRITERIA_LIST", "\n".join(f"- {criteria[place]}" for place in list_order(criterion, criteria)))
+    return wrap_in_tags("CRITERIA_LIST", "\n".join(f"- {criteria[place]}" for place in list_order(criterion, criteria)))
 
 
 @lru_cache(maxsize=256)
 def _prompt_block(turns: tuple[AuthoredTurn, ...]) -> str:
-    return block("PROMPT", prompt_text(turns))
+    return wrap_in_tags("PROMPT", format_prompt(turns))
 
 
-def prompt_text(turns: Sequence[AuthoredTurn], gap: str = WRITTEN_BY_THE_MODEL) -> str:
+def format_prompt(turns: Sequence[AuthoredTurn], gap: str = WRITTEN_BY_THE_MODEL) -> str:
     """One turn: the user's text alone; else every turn with its role. System prompts are left out: they are no part of what was asked.
 
     `gap` stands for a turn that nobody wrote beforehand. Raises ValueError where there are none but system prompts.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dtef_pipeline.judging.blocks import INVISIBLE
 from dtef_pipeline.judging.classes import FIVE_CLASSES, ClassScale
-from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.plain import strip_thinking
 
 REPLY_CONTRACT = 2
 """Version of the form and of the rules here; part of the hash of judges. Other rules could read another class from a stored reply."""
@@ -49,39 +49,39 @@ def read_reply(text: str, scale: ClassScale = FIVE_CLASSES) -> JudgeReply:
     asterisks, backticks and dots are passed over, and `CLASS_` may be missing. Nothing is guessed: tags that do not match, a name that is
     not on the scale, and several different names, in tags or bare, are unreadable.
     """
-    seen = without_thinking(text if text.isascii() else _INVISIBLE_CHARACTER.sub("", text)).replace("\\_", "_").strip()
+    seen = strip_thinking(text if text.isascii() else _INVISIBLE_CHARACTER.sub("", text)).replace("\\_", "_").strip()
     if not seen:
         return JudgeReply(None, EMPTY, None)
     tags = list(_CLASSIFICATION.finditer(seen))
-    name = _tagged(seen, tags, scale) if tags else _bare(seen, scale)
-    reflection = _reflection(seen, tags)
+    name = _read_tagged_class(seen, tags, scale) if tags else _find_bare_class(seen, scale)
+    reflection = _extract_reflection(seen, tags)
     if name is not None:
         return JudgeReply(name, None, reflection, bool(tags))
     declined = not tags and _DECLINES.match((reflection or "").lstrip(_AROUND_A_NAME))
     return JudgeReply(None, DECLINED if declined else UNREADABLE, reflection)
 
 
-def _tagged(text: str, tags: list[re.Match[str]], scale: ClassScale) -> str | None:
+def _read_tagged_class(text: str, tags: list[re.Match[str]], scale: ClassScale) -> str | None:
     """The name in the tags, if they come in pairs, opening first, and all pairs hold the same name."""
     opening, closing = tags[::2], tags[1::2]
     if len(opening) != len(closing) or any(tag[1] for tag in opening) or not all(tag[1] for tag in closing):
         return None
-    named = {_class_name(text[first.end() : last.start()]) for first, last in zip(opening, closing, strict=True)}
+    named = {_normalise_class_name(text[first.end() : last.start()]) for first, last in zip(opening, closing, strict=True)}
     name = named.pop()
     return name if not named and name in scale.numbers else None
 
 
-def _class_name(inside: str) -> str:
+def _normalise_class_name(inside: str) -> str:
     name = inside.strip(_AROUND_A_NAME).upper()
     return name if name.startswith("CLASS_") else f"CLASS_{name}"
 
 
-def _bare(text: str, scale: ClassScale) -> str | None:
+def _find_bare_class(text: str, scale: ClassScale) -> str | None:
     named = {name.upper() for name in _CLASS_NAME.findall(text)} & scale.numbers.keys()
     return named.pop() if len(named) == 1 else None
 
 
-def _reflection(text: str, tags: list[re.Match[str]]) -> str | None:
+def _extract_reflection(text: str, tags: list[re.Match[str]]) -> str | None:
     """What stands in the reflection's tags; without them, what was written before the classification."""
     found = list(_REFLECTION.finditer(text))
     start = next((tag.end() for tag in found if not tag[1]), 0)

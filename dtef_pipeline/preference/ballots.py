@@ -9,15 +9,15 @@ from typing import NoReturn
 
 from dtef_pipeline.errors import BallotError
 from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION, MOST_CONFIDENT, Choice
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.well_formed import replace_surrogates
 
 BALLOT_FIELDS = ("pair_id", "reviewer_id", "choice", "confidence", "justification")
 LONGEST_ID = 200
 """Characters of an id of a pair or reviewer."""
 _ECHOED = 60
 _MOST_UNKNOWN = 20
-_ID_IN_WORDS = f"a text of 1 to {counted(LONGEST_ID, 'printable character')}"
+_ID_IN_WORDS = f"a text of 1 to {format_count(LONGEST_ID, 'printable character')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,19 @@ def read_ballot(values: object) -> Ballot:
     """
     if not isinstance(values, Mapping):
         _refuse("a vote", values, f"an object with {', '.join(BALLOT_FIELDS)}")
-    if faults := list(_faults(values)):
+    if faults := list(_find_faults(values)):
         raise BallotError("; ".join(f"{field}: {message}" for field, message in faults), faults)
     pair_id, reviewer_id, choice, confidence = (values[name] for name in BALLOT_FIELDS[:-1])
-    return Ballot(pair_id, reviewer_id, choice, confidence, well_formed(values.get("justification") or ""))
+    return Ballot(pair_id, reviewer_id, choice, confidence, replace_surrogates(values.get("justification") or ""))
 
 
-def _faults(values: Mapping[object, object]) -> Iterator[tuple[str, str]]:
+def _find_faults(values: Mapping[object, object]) -> Iterator[tuple[str, str]]:
     """(field, what is wrong there), the fields of a ballot first."""
     for field, (holds, allowed) in _HOLDS_AND_ALLOWED.items():
         if field not in values and field != "justification":
             yield field, f"is missing; allowed: {allowed}"
         elif not holds(values.get(field)):
-            yield field, f"got {_echo(values[field])}; allowed: {allowed}"
+            yield field, f"got {_format_value(values[field])}; allowed: {allowed}"
     for name in sorted(str(one) for one in values if one not in BALLOT_FIELDS)[:_MOST_UNKNOWN]:
         yield name[:_ECHOED], f"unknown field; allowed: {', '.join(BALLOT_FIELDS)}"
 
@@ -81,24 +81,24 @@ _HOLDS_AND_ALLOWED: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "reviewer_id": (is_id, _ID_IN_WORDS),
     "choice": (lambda value: isinstance(value, str) and value in CHOICES, ", ".join(CHOICES)),
     "confidence": (_is_confidence, f"a whole number from 1 to {MOST_CONFIDENT}"),
-    "justification": (_is_justification, f"a text of at most {counted(LONGEST_JUSTIFICATION, 'character')}, or none"),
+    "justification": (_is_justification, f"a text of at most {format_count(LONGEST_JUSTIFICATION, 'character')}, or none"),
 }
 """By field, whether a value can be its own, and which can."""
 
 
 def _refuse(field: str, arrived: object, allowed: str) -> NoReturn:
-    message = f"got {_echo(arrived)}; allowed: {allowed}"
+    message = f"got {_format_value(arrived)}; allowed: {allowed}"
     raise BallotError(f"{field}: {message}", [(field, message)] if field in BALLOT_FIELDS else ())
 
 
-def _echo(value: object) -> str:
+def _format_value(value: object) -> str:
     # A text is cut before it is spelled: it may be long.
     if not isinstance(value, str):
         # As JSON spells them: null, true.
-        return json.dumps(value)[: _ECHOED + 4] if value is None or isinstance(value, int | float) else _kind_of(value)
+        return json.dumps(value)[: _ECHOED + 4] if value is None or isinstance(value, int | float) else _describe_kind(value)
     said = repr(value[: _ECHOED + 1])[: _ECHOED + 4]
     return said if len(value) <= _ECHOED else f"{said}..."
 
 
-def _kind_of(value: object) -> str:
+def _describe_kind(value: object) -> str:
     return "a mapping" if isinstance(value, Mapping) else "a list" if isinstance(value, list) else type(value).__name__

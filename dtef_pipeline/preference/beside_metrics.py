@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pandas as pd
 
 from dtef_pipeline.statistics.kendall import TAU_INTERVAL, order_agreement
-from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.statistics.ranks import rank_numbers
 
 BESIDE_METRIC = ("partition", "metric", "player", "direction", "value", "low", "high", "n")
 """What a query of a `MetricSource` gives. direction: higher or lower, which of them is better; low and high: 95 % interval or null."""
@@ -50,25 +50,25 @@ def beside_metrics(scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
     parts = known["component"].value_counts().sort_index()
     compared = known[known["component"] == parts.idxmax()] if len(parts) else known
     left_out = len(known) - len(compared)
-    tables = list(_of_metrics(compared, metrics, left_out))
+    tables = list(_compare_each_metric(compared, metrics, left_out))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(BESIDE_COLUMNS))
 
 
-def of_judges(scores: pd.DataFrame) -> pd.DataFrame:
+def convert_judge_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores by votes of each judge as a metric beside people's: BESIDE_METRIC of rows of `preference_scores`."""
     judged = scores[(scores["reviewer_kind"] == "judge") & scores["beta"].notna()]
     found = judged.rename(columns={"beta": "value", "n_votes": "n"}).assign(
-        metric=[of_judge(str(judge)) for judge in judged["judge"]], direction="higher"
+        metric=[format_judge_metric(str(judge)) for judge in judged["judge"]], direction="higher"
     )
     return found[list(BESIDE_METRIC)]
 
 
-def of_judge(judge: str) -> str:
+def format_judge_metric(judge: str) -> str:
     """What the scores by votes of a judge are called as a metric."""
     return f"preference of {judge}"
 
 
-def _of_metrics(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: int) -> Iterator[pd.DataFrame]:
+def _compare_each_metric(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: int) -> Iterator[pd.DataFrame]:
     for metric, rows in metrics.groupby("metric", sort=True):
         own = rows.drop_duplicates("player").rename(columns={"low": "value_low", "high": "value_high"})
         both = scores.merge(own.drop(columns=["partition", "metric"]), on="player")
@@ -77,10 +77,10 @@ def _of_metrics(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: int) -> I
         better = both["value"] * both["direction"].map({"lower": -1.0}).fillna(1.0)
         found = order_agreement(both["beta"].to_numpy(float), better.to_numpy(float))
         others = f"{left_out} in other components are left out" if left_out else ""
-        told = both.assign(
+        comparison_rows = both.assign(
             metric=metric,
-            preferred_place=_places(both["beta"]),
-            metric_place=_places(better),
+            preferred_place=_rank_values(both["beta"]),
+            metric_place=_rank_values(better),
             tau=found.tau,
             tau_low=found.low,
             tau_high=found.high,
@@ -88,9 +88,9 @@ def _of_metrics(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: int) -> I
             n_players=found.n,
             reason="; ".join(one for one in (found.reason, others) if one),
         )
-        yield told[list(BESIDE_COLUMNS)].sort_values(["preferred_place", "player"], ignore_index=True)
+        yield comparison_rows[list(BESIDE_COLUMNS)].sort_values(["preferred_place", "player"], ignore_index=True)
 
 
-def _places(values: pd.Series[float]) -> pd.Series[int]:
+def _rank_values(values: pd.Series[float]) -> pd.Series[int]:
     """1 for the highest value; equal values share the better place; null: no value."""
-    return pd.Series(ranks(values.to_numpy(float, na_value=float("nan"))), index=values.index).astype("Int64")
+    return pd.Series(rank_numbers(values.to_numpy(float, na_value=float("nan"))), index=values.index).astype("Int64")

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dtef_pipeline.asking.models import is_computed
-from dtef_pipeline.identity import normalized
+from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.judging.hidden_names import Blinding, Name
 from dtef_pipeline.preference.votes import PairedResponse, Side, VotePair
-from dtef_pipeline.text.folded import folded
+from dtef_pipeline.text.folded import fold_text
 
 _MANY_DECIMALS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{3,25}(?:e-[0-9]{1,3})?|(?:\.[0-9]{1,2})?e-[0-9]{1,3})")
 
@@ -24,12 +24,12 @@ class BlindedPair(NamedTuple):
     run_a: str
     run_b: str
 
-    def as_json(self) -> dict[str, str]:
+    def serialize(self) -> dict[str, str]:
         """An object with these four fields and no other."""
         return self._asdict()
 
 
-def shown_as_a(pair_id: str, salt: str) -> Side:
+def choose_shown_as_a(pair_id: str, salt: str) -> Side:
     """Which response of a pair is shown as A: `right` where the first bit is 1 of the SHA-256 of the pair's id, a line feed and the salt.
 
     The texts are hashed as UTF-8, and the first bit is the highest of the first byte. Who does not know the salt cannot tell.
@@ -39,8 +39,8 @@ def shown_as_a(pair_id: str, salt: str) -> Side:
 
 def blinded_pair(pair: VotePair, left: PairedResponse, right: PairedResponse, names: Blinding, salt: str) -> BlindedPair:
     """The pair as a reviewer gets it. `names`: those of everybody who might have written one of the texts, not of these two alone."""
-    names = names.of_pair((*left.names, *right.names))
-    first, second = (left, right) if shown_as_a(pair.pair_id, salt) == "left" else (right, left)
+    names = names.add_pair_names((*left.names, *right.names))
+    first, second = (left, right) if choose_shown_as_a(pair.pair_id, salt) == "left" else (right, left)
     texts = (read_text(one.text, one.player, names) for one in (first, second))
     return BlindedPair(pair.pair_id, names.scrub(left.prompt).text, *texts)
 
@@ -51,9 +51,9 @@ def read_text(text: str, player: str, names: Blinding) -> str:
     return names.scrub(shown).text
 
 
-def compared_text(text: str, player: str, names: Blinding) -> str:
+def normalize_for_comparison(text: str, player: str, names: Blinding) -> str:
     """What two texts have in common that nobody can tell apart: what a reviewer reads, whatever its case and white space."""
-    return normalized(read_text(text, player, names))
+    return normalize_text(read_text(text, player, names))
 
 
 def count_replaced_names(names: Blinding, pairs: Iterable[tuple[str, PairedResponse, PairedResponse]]) -> dict[str, int]:
@@ -63,7 +63,7 @@ def count_replaced_names(names: Blinding, pairs: Iterable[tuple[str, PairedRespo
 
     def count(response: PairedResponse, shown: Blinding, further: frozenset[Name]) -> int:
         # Of most pairs no further name stands in the text, which is then looked through once for all of them.
-        plain = folded(response.text)[0]
+        plain = fold_text(response.text)[0]
         there = frozenset(one for one in further if one.core in plain)
         key = response.response_id, there
         if key not in counted:
@@ -72,7 +72,7 @@ def count_replaced_names(names: Blinding, pairs: Iterable[tuple[str, PairedRespo
 
     found = {}
     for pair_id, left, right in pairs:
-        shown = names.of_pair((*left.names, *right.names))
+        shown = names.add_pair_names((*left.names, *right.names))
         further = frozenset(shown.sure) - known
         found[pair_id] = count(left, shown, further) + count(right, shown, further)
     return found

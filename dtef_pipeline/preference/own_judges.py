@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from dtef_pipeline.asking.makers import maker_of
+from dtef_pipeline.asking.makers import find_maker
 from dtef_pipeline.judging.judges import is_self_judged
 from dtef_pipeline.preference.votes import PlayersVote
 
@@ -15,7 +15,7 @@ _JUDGE_ID = re.compile(r"pairs\(([^\[\]]{1,200})(?:\[[^\n]{0,200}\])?\)#[0-9a-f]
 _PERSONA = re.compile(r"[^/@\[\]]{1,200}:v[0-9]{1,9}@")
 
 
-def judging_model(reviewer_id: str) -> str:
+def parse_judge_model(reviewer_id: str) -> str:
     """The model string of a judge, whatever its settings and what it is told: `openai/gpt-4.1-mini` of
     `pairs(openai/gpt-4.1-mini[temperature=0])#1a2b3c4d`. Of an id that names none (another tool's) the id."""
     found = _JUDGE_ID.fullmatch(reviewer_id)
@@ -27,18 +27,18 @@ def is_id_of_judge(reviewer_id: str) -> bool:
     return _JUDGE_ID.fullmatch(reviewer_id) is not None
 
 
-def short_judges(reviewer_ids: Iterable[str]) -> dict[str, str]:
+def shorten_judge_names(reviewer_ids: Iterable[str]) -> dict[str, str]:
     """What each judge is called where there is little room: its model without maker and settings, or its id where two would be called alike."""
     ids = sorted(set(reviewer_ids))
-    models = {one: judging_model(one) for one in ids}
+    models = {one: parse_judge_model(one) for one in ids}
     short = {one: one if model == one else model.rpartition("/")[2] for one, model in models.items()}
     said = Counter(short.values())
     return {one: name if said[name] == 1 else one for one, name in short.items()}
 
 
-def is_judge_meant(reviewer_id: str, patterns: Sequence[str]) -> bool:
+def matches_judge(reviewer_id: str, patterns: Sequence[str]) -> bool:
     """Whether a judge fits any pattern by its id, its model string (`openai/gpt-4.1-mini`), or what stands last in that (`gpt-4.1-mini`)."""
-    model = judging_model(reviewer_id)
+    model = parse_judge_model(reviewer_id)
     return any(
         reviewer_id == pattern or any(fnmatchcase(name, pattern) for name in (reviewer_id, model, model.rpartition("/")[2]))
         for pattern in patterns
@@ -52,14 +52,14 @@ def is_own_vote(vote: PlayersVote, own_servers: Collection[str] = ()) -> bool:
 
 def is_own_pair(reviewer_id: str, left: str, right: str, own_servers: Collection[str] = ()) -> bool:
     """Whether either player's model is of the judge's maker. A player without a maker's folder, as other tools have it, is told by its name."""
-    judge = judging_model(reviewer_id)
+    judge = parse_judge_model(reviewer_id)
     return any(_is_own(judge, _PERSONA.sub("", player, count=1), own_servers) for player in {left, right})
 
 
 def _is_own(judge: str, player: str, own_servers: Collection[str]) -> bool:
     if "/" in player:
         return is_self_judged(judge, player, own_servers)
-    maker = maker_of(f"of/{player}", own_server=True)
+    maker = find_maker(f"of/{player}", own_server=True)
     return player == judge.rpartition("/")[2] or (
-        maker is not None and maker == maker_of(judge, own_server=judge in own_servers)
+        maker is not None and maker == find_maker(judge, own_server=judge in own_servers)
     )

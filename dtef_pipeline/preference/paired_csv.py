@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.preference.ballots import LONGEST_ID, is_id
-from dtef_pipeline.preference.vote_files import FileVote, file_votes, id_of, json_lines, text_of
-from dtef_pipeline.preference.votes import Choice, PairedResponse, Side, VotePair, paired_response, vote_pair
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.preference.vote_files import FileVote, iterate_file_votes, iterate_json_lines, require_id, require_text
+from dtef_pipeline.preference.votes import Choice, PairedResponse, Side, VotePair, make_paired_response, vote_pair
+from dtef_pipeline.text.counted import format_count
 
 ELSEWHERE = "elsewhere"
 """The family of responses that no family of this software asked for."""
@@ -33,42 +33,45 @@ class RatedPair(NamedTuple):
 
 
 def read_pairs_csv(path: Path, responses: Path | None = None, prompts: Path | None = None) -> list[RatedPair]:
-    """The votes of a CSV (`file_votes`), in its order.
+    """The votes of a CSV (`iterate_file_votes`), in its order.
 
     `responses`: JSON lines with prompt_id, model and text, and perhaps maker and api_id, which are names to hide. `prompts`: JSON lines with
     prompt_id and text. Without them the texts are empty: votes count, and the pairs are not served.
 
     Raises SourceError with file and line.
     """
-    asked = _prompts(prompts) if prompts else {}
-    known = _responses(responses, asked) if responses else None
-    return [_rated(path, vote, known, asked) for vote in file_votes(path)]
+    asked = _read_prompts(prompts) if prompts else {}
+    known = _read_responses(responses, asked) if responses else None
+    return [_build_rated_pair(path, vote, known, asked) for vote in iterate_file_votes(path)]
 
 
-def _prompts(path: Path) -> dict[str, str]:
+def _read_prompts(path: Path) -> dict[str, str]:
     """The texts by prompt id."""
     asked: dict[str, str] = {}
-    for line, values in json_lines(path):
-        prompt_id, text = id_of(path, line, values, "prompt_id"), text_of(path, line, values, "text")
+    for line, values in iterate_json_lines(path):
+        prompt_id, text = require_id(path, line, values, "prompt_id"), require_text(path, line, values, "text")
         if asked.setdefault(prompt_id, text) != text:
-            raise _again(path, line, f"prompt_id {prompt_id}")
+            raise _duplicate_error(path, line, f"prompt_id {prompt_id}")
     return asked
 
 
-def _responses(path: Path, asked: Mapping[str, str]) -> dict[tuple[str, str], PairedResponse]:
+def _read_responses(path: Path, asked: Mapping[str, str]) -> dict[tuple[str, str], PairedResponse]:
     """By prompt id and model."""
     known: dict[tuple[str, str], PairedResponse] = {}
-    for line, values in json_lines(path):
-        prompt_id, model = (id_of(path, line, values, name) for name in ("prompt_id", "model"))
-        names = [model, *(text_of(path, line, values, name) for name in ("maker", "api_id") if values.get(name) is not None)]
-        text = text_of(path, line, values, "text")
-        response = _response(prompt_id, model, text, asked.get(prompt_id, ""), tuple(filter(None, names)))
+    for line, values in iterate_json_lines(path):
+        prompt_id, model = (require_id(path, line, values, name) for name in ("prompt_id", "model"))
+        names = [
+            model,
+            *(require_text(path, line, values, name) for name in ("maker", "api_id") if values.get(name) is not None),
+        ]
+        text = require_text(path, line, values, "text")
+        response = _build_response(prompt_id, model, text, asked.get(prompt_id, ""), tuple(filter(None, names)))
         if known.setdefault((prompt_id, model), response) != response:
-            raise _again(path, line, f"prompt_id {prompt_id} and model {model}")
+            raise _duplicate_error(path, line, f"prompt_id {prompt_id} and model {model}")
     return known
 
 
-def _rated(
+def _build_rated_pair(
     path: Path, vote: FileVote, known: Mapping[tuple[str, str], PairedResponse] | None, asked: Mapping[str, str]
 ) -> RatedPair:
     """`known`: the responses; None: no file of them was given."""
@@ -79,22 +82,22 @@ def _rated(
         if known is not None and (prompt_id, model) not in known:
             problem = f"{name}: no response of this model to prompt {prompt_id}"
             raise SourceError(problem, where=str(path), line=vote.line, arrived=model[:80])
-        empty = _response(prompt_id, model, "", asked.get(prompt_id, ""), (model,))
+        empty = _build_response(prompt_id, model, "", asked.get(prompt_id, ""), (model,))
         sides.append(empty if known is None else known[prompt_id, model])
     left, right = sides
     pair = vote_pair(left, right)
     side: Side = "left" if pair.left == left.response_id else "right"
     reviewer = vote.reviewer_id or f"{_UNSAID}-{vote.line}"
     if not is_id(reviewer):
-        allowed = f"nothing, or {counted(LONGEST_ID, 'printable character')} at most"
+        allowed = f"nothing, or {format_count(LONGEST_ID, 'printable character')} at most"
         raise SourceError("reviewer_id", where=str(path), line=vote.line, arrived=repr(reviewer[:80]), allowed=allowed)
     return RatedPair(vote.line, pair, left, right, reviewer, vote.choice, side, vote.confidence)
 
 
-def _response(prompt_id: str, model: str, text: str, prompt: str, names: tuple[str, ...]) -> PairedResponse:
-    return paired_response(ELSEWHERE, prompt_id, model, text, prompt=prompt, names=names)
+def _build_response(prompt_id: str, model: str, text: str, prompt: str, names: tuple[str, ...]) -> PairedResponse:
+    return make_paired_response(ELSEWHERE, prompt_id, model, text, prompt=prompt, names=names)
 
 
-def _again(path: Path, line: int, what: str) -> SourceError:
+def _duplicate_error(path: Path, line: int, what: str) -> SourceError:
     problem = f"{what[:200]}: there already with other content"
     return SourceError(problem, where=str(path), line=line, allowed="one line each, or equal ones")

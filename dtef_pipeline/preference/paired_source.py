@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dtef_pipeline.judging.hidden_names import names_of_model
+from dtef_pipeline.judging.hidden_names import list_names_of_model
 from dtef_pipeline.preference.blinded_pair import BlindedPair
-from dtef_pipeline.preference.votes import PairedResponse, paired_response
-from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.preference.votes import PairedResponse, make_paired_response
+from dtef_pipeline.text.plain import strip_thinking
 
 SOURCE_COLUMNS = ("first", "second", "item_id", "model", "player", "draw", "snapshot", "messages", "text", "request_keys")
 """What a query of a source gives: the two levels of the partition, the item with the partition and the way of asking in it, the model's name
@@ -44,7 +44,7 @@ class PairedSource:
     """How people read its pairs, where that is not the text as it is. Models that judge, ids and lengths have the text itself."""
 
 
-def paired_rows(
+def build_paired_responses(
     family: str, rows: Iterable[Mapping[str, Any]], display_names: Mapping[str, str] = _NO_DISPLAY_NAMES
 ) -> list[PairedResponse]:
     """The responses of a source's rows. What a model thought before it wrote is not shown to reviewers.
@@ -52,37 +52,37 @@ def paired_rows(
     `display_names`: what people call personas, by name and version.
     """
     return [
-        paired_response(
+        make_paired_response(
             family,
             row["item_id"],
             row["player"],
-            shown_text(row["text"]),
-            prompt=shown_prompt(row["messages"]),
+            format_shown_text(row["text"]),
+            prompt=format_shown_prompt(row["messages"]),
             draw=row["draw"],
             snapshot=row["snapshot"],
-            names=_hidden(row, display_names),
+            names=_list_hidden_names(row, display_names),
             request_keys=tuple(row["request_keys"]),
         )
         for row in rows
     ]
 
 
-def shown_text(text: str | Sequence[Mapping[str, Any]]) -> str:
+def format_shown_text(text: str | Sequence[Mapping[str, Any]]) -> str:
     """What reviewers read of a response: its text, or its turns with who speaks before each."""
     if isinstance(text, str):
-        return without_thinking(text).strip()
+        return strip_thinking(text).strip()
     parts = []
     for turn in text:
-        parts.append(f"Player: {without_thinking(turn['said']).strip()}")
+        parts.append(f"Player: {strip_thinking(turn['said']).strip()}")
         if turn["answer"]:
             parts.append(f"Game: {turn['answer'].strip()}")
     return "\n\n".join(parts)
 
 
-def _hidden(row: Mapping[str, Any], display_names: Mapping[str, str]) -> tuple[str, ...]:
+def _list_hidden_names(row: Mapping[str, Any], display_names: Mapping[str, str]) -> tuple[str, ...]:
     """All names of the model, that of the provider among them, and of the persona it played."""
     persona = row.get("persona") or ""
-    names = names_of_model(row["model"], row["player"].removeprefix(f"{persona}@") if persona else row["player"])
+    names = list_names_of_model(row["model"], row["player"].removeprefix(f"{persona}@") if persona else row["player"])
     served = row.get("served_model")
     names = (*names, served) if served else names
     if not persona:
@@ -90,7 +90,7 @@ def _hidden(row: Mapping[str, Any], display_names: Mapping[str, str]) -> tuple[s
     return (*names, persona, persona.partition(":")[0], *([display_names[persona]] if persona in display_names else []))
 
 
-def shown_prompt(messages: Sequence[Mapping[str, Any]]) -> str:
+def format_shown_prompt(messages: Sequence[Mapping[str, Any]]) -> str:
     """What reviewers read of what was asked: the messages of the user, a blank line between them.
 
     Where examples stand between them that the model was shown as its own replies, these are there too, with who speaks before each message.

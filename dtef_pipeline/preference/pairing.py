@@ -11,14 +11,14 @@ from itertools import zip_longest
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.hidden_names import Blinding
-from dtef_pipeline.preference.blinded_pair import compared_text
+from dtef_pipeline.preference.blinded_pair import normalize_for_comparison
 from dtef_pipeline.preference.votes import PairedResponse, VotePair, vote_pair
 
 _Candidates = tuple[PairedResponse, PairedResponse]
 _NO_NAMES = Blinding(())
 
 
-def new_pairs(
+def make_new_pairs(
     responses: Iterable[PairedResponse],
     made: Iterable[VotePair] = (),
     *,
@@ -39,7 +39,7 @@ def new_pairs(
     for pair in made:
         before[pair.family, pair.item_id].append(pair)
     found = (
-        _of_item(items[key], before[key], names, per_item)
+        _make_item_pairs(items[key], before[key], names, per_item)
         for key in sorted(items, key=lambda key: (digest("pairing", *key), key))
     )
     turns = zip_longest(*found)
@@ -47,7 +47,7 @@ def new_pairs(
     return spread if most is None else spread[:most]
 
 
-def _of_item(
+def _make_item_pairs(
     responses: Sequence[PairedResponse], made: Sequence[VotePair], names: Blinding, per_item: int | None
 ) -> list[VotePair]:
     """The new pairs of one item: each time of the player who was shown least, with the one of the others who was."""
@@ -58,14 +58,14 @@ def _of_item(
     room = None if per_item is None else max(0, per_item - len(made))
     known = {(pair.left, pair.right) for pair in made}
     waiting: dict[str, dict[int, _Candidates]] = defaultdict(dict)
-    for place, candidates in enumerate(_candidates(responses, names)):
+    for place, candidates in enumerate(_list_candidates(responses, names)):
         if tuple(sorted(one.response_id for one in candidates)) not in known:
             for response in candidates:
                 waiting[response.player][place] = candidates
     found: list[VotePair] = []
     while waiting and (room is None or len(found) < room):
         least = min(waiting, key=lambda player: (shown[player], next(iter(waiting[player]))))
-        place, candidates = min(waiting[least].items(), key=lambda one: (_exposure(shown, one[1]), one[0]))
+        place, candidates = min(waiting[least].items(), key=lambda one: (_count_exposure(shown, one[1]), one[0]))
         for player in (response.player for response in candidates):
             shown[player] += 1
             del waiting[player][place]
@@ -75,24 +75,24 @@ def _of_item(
     return found
 
 
-def _exposure(shown: Counter[str], candidates: _Candidates) -> int:
+def _count_exposure(shown: Counter[str], candidates: _Candidates) -> int:
     return shown[candidates[0].player] + shown[candidates[1].player]
 
 
-def _candidates(responses: Sequence[PairedResponse], names: Blinding) -> Iterator[_Candidates]:
+def _list_candidates(responses: Sequence[PairedResponse], names: Blinding) -> Iterator[_Candidates]:
     """All pairs that may be made, as a tournament plays them: in turns in which everybody plays once."""
     groups: dict[tuple[int, str], list[PairedResponse]] = defaultdict(list)
     for response in responses:
         groups[response.draw, response.snapshot].append(response)
-    read = {one.response_id: compared_text(one.text, one.player, names) for one in responses}
+    read = {one.response_id: normalize_for_comparison(one.text, one.player, names) for one in responses}
     for key in sorted(groups):
         seats = sorted(groups[key], key=lambda one: digest("seat", one.response_id))
-        for left, right in _tournament(seats):
+        for left, right in _schedule_tournament(seats):
             if left.player != right.player and read[left.response_id] != read[right.response_id]:
                 yield left, right
 
 
-def _tournament(seats: Sequence[PairedResponse]) -> Iterator[_Candidates]:
+def _schedule_tournament(seats: Sequence[PairedResponse]) -> Iterator[_Candidates]:
     """Everybody against everybody by the circle method: one seat stays, the others move on by one. An odd one out pauses."""
     circle: list[PairedResponse | None] = [*seats, *([None] if len(seats) % 2 else [])]
     half = len(circle) // 2

@@ -30,25 +30,25 @@ class ExportNames:
 
     def hidden(self, kind: str, record: Record) -> Record:
         """A record of such a reviewer, of a vote or of a void of it: under other names, with the days of its times (UTC) alone."""
-        told = dict(record)
+        public_record = dict(record)
         if "reviewer_id" in record:
-            told["reviewer_id"] = self.reviewer(record["reviewer_id"])
+            public_record["reviewer_id"] = self.reviewer(record["reviewer_id"])
         if "vote_id" in record:
-            told["vote_id"] = self.vote(record["vote_id"])
+            public_record["vote_id"] = self.vote(record["vote_id"])
         if kind == "void":
-            told["void_id"] = void_id(told["vote_id"])
+            public_record["void_id"] = void_id(public_record["vote_id"])
         if kind == "reviewer":
-            told["pseudonymous"] = True
+            public_record["pseudonymous"] = True
         for name in _HIDDEN_TIMES:
-            if isinstance(time := told.get(name), datetime):
-                told[name] = time.replace(hour=0, minute=0, second=0, microsecond=0)
-        return told
+            if isinstance(time := public_record.get(name), datetime):
+                public_record[name] = time.replace(hour=0, minute=0, second=0, microsecond=0)
+        return public_record
 
     def _hash(self, *parts: str) -> str:
         return hmac.new(self.key, "\n".join(parts).encode(), "sha256").hexdigest()
 
 
-def exported_contents(records: Mapping[str, Iterable[Record]]) -> str:
+def hash_export_contents(records: Mapping[str, Iterable[Record]]) -> str:
     """64 hexadecimal digits of what an export tells of reviewers: the same only where all of it is."""
     everything = hashlib.sha256()
     for kind in ("reviewer", "vote", "void"):

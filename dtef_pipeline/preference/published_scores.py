@@ -9,18 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from dtef_pipeline.preference.judged_pairs import said_in_orders
+from dtef_pipeline.preference.judged_pairs import parse_order_verdicts
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION, PREFERENCE_SCORES
 from dtef_pipeline.preference.stored_votes import (
-    CountedVotes,
+    FilteredVotes,
     WhichVotes,
-    columns_of_votes,
-    counted_votes,
-    text_lengths,
-    version_of_votes,
-    why_unweighted,
+    build_vote_columns,
+    compute_votes_version,
+    filter_votes,
+    find_unweighted_reason,
+    measure_text_lengths,
 )
-from dtef_pipeline.preference.vote_fit import FittedPreference, PreferenceOptions, PreferenceScore, fit_votes
+from dtef_pipeline.preference.vote_fit import PreferenceFit, PreferenceOptions, PreferenceScore, fit_votes
 from dtef_pipeline.preference.votes import PlayersVote
 
 _Group = tuple[str, str, str, str | None]
@@ -35,36 +35,36 @@ def preference_scores(
 
     Votes without confidences count 1 each, also where weights are asked for, and their rows say so.
     """
-    version = version_of_votes(votes)
+    version = compute_votes_version(votes)
     rows: list[dict[str, Any]] = []
-    for group, own in sorted(_groups(votes).items(), key=lambda one: _place(one[0])):
-        found = _rows_of_fit(own, options or PreferenceOptions(), which or WhichVotes())
+    for group, own in sorted(_group_votes(votes).items(), key=lambda one: _sort_key(one[0])):
+        found = _build_fit_rows(own, options or PreferenceOptions(), which or WhichVotes())
         named = dict(zip(_VOTE_GROUP, group, strict=True)) | {"votes_version": version}
         rows += [named | row for row in found]
     arrays = [pa.array([row[one.name] for row in rows], one.type) for one in PREFERENCE_SCORES]
     return pa.table(arrays, schema=PREFERENCE_SCORES)
 
 
-def _place(group: _Group) -> tuple[str, bool, str, str, str]:
+def _sort_key(group: _Group) -> tuple[str, bool, str, str, str]:
     family, partition, kind, judge = group
     return family, partition != EVERY_PARTITION, partition, kind, judge or ""
 
 
-def _rows_of_fit(votes: Sequence[PlayersVote], options: PreferenceOptions, which: WhichVotes) -> list[dict[str, Any]]:
+def _build_fit_rows(votes: Sequence[PlayersVote], options: PreferenceOptions, which: WhichVotes) -> list[dict[str, Any]]:
     """One row per player, of one fit of those votes that count."""
-    counted = counted_votes(votes, which)
+    counted = filter_votes(votes, which)
     if not counted.votes:
         return []
-    why = why_unweighted(counted.votes) if options.weight else None
+    why = find_unweighted_reason(counted.votes) if options.weight else None
     used = replace(options, weight=None) if why else options
-    found = fit_votes(columns_of_votes("votes of the store", counted.votes), used, text_lengths(counted.votes))
-    of_fit = _of_fit(found) | _of_votes(counted, which) | {"unweighted": why}
-    return [{**_of_player(score), **of_fit} for score in found.scores]
+    found = fit_votes(build_vote_columns("votes of the store", counted.votes), used, measure_text_lengths(counted.votes))
+    of_fit = _build_fit_columns(found) | _describe_votes(counted, which) | {"unweighted": why}
+    return [{**_build_player_columns(score), **of_fit} for score in found.scores]
 
 
-def _of_votes(counted: CountedVotes, which: WhichVotes) -> dict[str, Any]:
+def _describe_votes(counted: FilteredVotes, which: WhichVotes) -> dict[str, Any]:
     judged = any(vote.reviewer_kind == "judge" for vote in counted.votes)
-    return position(counted.votes) | {
+    return compute_position_bias(counted.votes) | {
         "items": ", ".join(which.items) or None,
         "leaks_left_out": counted.leaks_left_out,
         "self_judged": counted.self_judged if judged else None,
@@ -72,9 +72,11 @@ def _of_votes(counted: CountedVotes, which: WhichVotes) -> dict[str, Any]:
     }
 
 
-def position(votes: Iterable[PlayersVote]) -> dict[str, float | None]:
+def compute_position_bias(votes: Iterable[PlayersVote]) -> dict[str, float | None]:
     """Of judges' votes, how often a verdict did not survive the swap of the texts, and how often the first text was chosen; None: of none."""
-    said = [one for vote in votes if (one := said_in_orders(vote.justification)) is not None and vote.reviewer_kind == "judge"]
+    said = [
+        one for vote in votes if (one := parse_order_verdicts(vote.justification)) is not None and vote.reviewer_kind == "judge"
+    ]
     decided = [choice for one in said for choice in one if choice != "tie"]
     return {
         "flip_rate": sum(one.flipped for one in said) / len(said) if said else None,
@@ -82,7 +84,7 @@ def position(votes: Iterable[PlayersVote]) -> dict[str, float | None]:
     }
 
 
-def _groups(votes: Iterable[PlayersVote]) -> Mapping[_Group, list[PlayersVote]]:
+def _group_votes(votes: Iterable[PlayersVote]) -> Mapping[_Group, list[PlayersVote]]:
     """The votes of each group; those on items without partitions stand in the one of the whole family alone."""
     found: dict[_Group, list[PlayersVote]] = defaultdict(list)
     for vote in votes:
@@ -94,13 +96,13 @@ def _groups(votes: Iterable[PlayersVote]) -> Mapping[_Group, list[PlayersVote]]:
     return found
 
 
-def _of_player(score: PreferenceScore) -> dict[str, Any]:
+def _build_player_columns(score: PreferenceScore) -> dict[str, Any]:
     same = ("component", "rank", "tier", "beta", "share", "se", "low", "high", "n_reviewers")
     named = {"player": score.model, "n_votes": score.n, "reason": score.reason or None}
     return named | {name: getattr(score, name) for name in same}
 
 
-def _of_fit(found: FittedPreference) -> dict[str, Any]:
+def _build_fit_columns(found: PreferenceFit) -> dict[str, Any]:
     options, length = found.options, found.length
     longer = length.longer if length else None
     return {

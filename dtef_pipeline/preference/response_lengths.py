@@ -11,32 +11,42 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.preference.vote_files import VoteColumns, id_of, json_lines, text_of
-from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, better_and_worse, fit_strengths
+from dtef_pipeline.preference.vote_files import VoteColumns, iterate_json_lines, require_id, require_text
+from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, fit_strengths, list_better_and_worse
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
-from dtef_pipeline.statistics.clustered_errors import FEWEST_VOTES, ClusteredErrors, bounds, clustered_errors, dependence
-from dtef_pipeline.statistics.strength_graph import strong_groups, unbeaten_players
-from dtef_pipeline.text.counted import and_more, counted, plural
+from dtef_pipeline.statistics.clustered_errors import (
+    FEWEST_VOTES,
+    ClusteredErrors,
+    compute_bounds,
+    estimate_errors,
+    list_dependences,
+)
+from dtef_pipeline.statistics.strength_graph import find_unbeaten, number_strong_groups
+from dtef_pipeline.text.counted import format_count, format_plural, list_first_names
 
 _PLAYERS_NAMED = 3
 
 
-def why_no_beta(fit: StrengthFit, counts: PairedOutcomes, players: Sequence[str]) -> list[str]:
+def find_missing_score_reasons(fit: StrengthFit, counts: PairedOutcomes, players: Sequence[str]) -> list[str]:
     """Of each player the reason why it has no score; empty where it has one. `counts`: the votes that count."""
-    better, worse = better_and_worse(counts)
-    group = strong_groups(len(players), better, worse)
-    top = unbeaten_players(group, better, worse)
-    return [_why(fit, group, top, players, at) for at in range(len(players))]
+    better, worse = list_better_and_worse(counts)
+    group = number_strong_groups(len(players), better, worse)
+    top = find_unbeaten(group, better, worse)
+    return [_find_score_reason(fit, group, top, players, at) for at in range(len(players))]
 
 
-def why_no_bounds(fit: StrengthFit, errors: ClusteredErrors, votes: npt.NDArray[np.float64]) -> list[str]:
+def find_missing_interval_reasons(fit: StrengthFit, errors: ClusteredErrors, votes: npt.NDArray[np.float64]) -> list[str]:
     """Of each player the reason why its score has no interval, were it to have none. `votes` (players,): those that count."""
-    ways = dependence(fit.rows)
+    ways = list_dependences(fit.rows)
     nouns = ["prompt" if way is fit.rows.item else "reviewer" for way in ways] or ["vote"]
-    return [_why_no_interval(dict(zip(nouns, errors.effective[:, at], strict=False)), int(n)) for at, n in enumerate(votes)]
+    return [
+        _find_interval_reason(dict(zip(nouns, errors.effective[:, at], strict=False)), int(n)) for at, n in enumerate(votes)
+    ]
 
 
-def _why(fit: StrengthFit, group: npt.NDArray[np.int64], top: npt.NDArray[np.bool_], players: Sequence[str], at: int) -> str:
+def _find_score_reason(
+    fit: StrengthFit, group: npt.NDArray[np.int64], top: npt.NDArray[np.bool_], players: Sequence[str], at: int
+) -> str:
     if not fit.no_answer[at]:
         return ""
     if fit.no_answer[at] == "unconverged":
@@ -47,17 +57,17 @@ def _why(fit: StrengthFit, group: npt.NDArray[np.int64], top: npt.NDArray[np.boo
     if len(np.unique(group[here])) == 1:
         return "no finite score: ties or lengths explain the votes better without end"
     names = [players[place] for place in np.flatnonzero(here & top).tolist()]
-    return f"no finite score: none of the others ever beat or tied {and_more(names, _PLAYERS_NAMED)}"
+    return f"no finite score: none of the others ever beat or tied {list_first_names(names, _PLAYERS_NAMED)}"
 
 
-def _why_no_interval(effective: dict[str, float], votes: int) -> str:
+def _find_interval_reason(effective: dict[str, float], votes: int) -> str:
     if votes == 0:
         return "no vote on it counts"
     if votes < FEWEST_VOTES:
-        return f"no interval: {counted(votes, 'vote')}, at least {FEWEST_VOTES} are needed"
+        return f"no interval: {format_count(votes, 'vote')}, at least {FEWEST_VOTES} are needed"
     for noun, number in effective.items():
         if round(number) < MIN_CLUSTERS:
-            equal = f"{number:.1f} {plural(noun)} with equally many votes"
+            equal = f"{number:.1f} {format_plural(noun)} with equally many votes"
             return f"no interval: its votes are worth {equal}, at least {MIN_CLUSTERS} are needed"
     return "no interval: the votes leave its score nothing to vary by"
 
@@ -85,16 +95,16 @@ def read_lengths(path: Path) -> Lengths:
     Raises SourceError with the line of the first fault, and for a second text of one model to one prompt.
     """
     found: dict[tuple[str, str], int] = {}
-    for line, row in json_lines(path):
-        key = id_of(path, line, row, "prompt_id"), text_of(path, line, row, "model").strip()
+    for line, row in iterate_json_lines(path):
+        key = require_id(path, line, row, "prompt_id"), require_text(path, line, row, "model").strip()
         if key in found:
             allowed = "one text for each prompt_id and model"
             raise SourceError("is a second response", where=str(path), line=line, arrived=" ".join(key)[:80], allowed=allowed)
-        found[key] = len(text_of(path, line, row, "text"))
+        found[key] = len(require_text(path, line, row, "text"))
     return found
 
 
-def lengths_of_votes(votes: VoteColumns, lengths: Lengths) -> Floats:
+def collect_vote_lengths(votes: VoteColumns, lengths: Lengths) -> Floats:
     """(rows, 2) characters of the left and the right response of each vote.
 
     Raises ConfigError where the votes have no prompt ids, or a response is missing.
@@ -113,12 +123,12 @@ def lengths_of_votes(votes: VoteColumns, lengths: Lengths) -> Floats:
     return found
 
 
-def doublings(lengths: Floats) -> Floats:
+def compute_doublings(lengths: Floats) -> Floats:
     """(rows, 1): how many times the left response is twice as long as the right one, log2((1 + left) / (1 + right)); negative: shorter."""
     return np.asarray(np.log2(1 + lengths[:, :1]) - np.log2(1 + lengths[:, 1:]))
 
 
-def longer_share(lengths: Floats, rows: PairedOutcomes) -> LongerShare:
+def compute_longer_share(lengths: Floats, rows: PairedOutcomes) -> LongerShare:
     """Share of votes for the longer response, with a 95 % interval over whole reviewers and prompts.
 
     It is the fit of two players, the longer and the shorter response: beta is half the logit of the share.
@@ -131,9 +141,9 @@ def longer_share(lengths: Floats, rows: PairedOutcomes) -> LongerShare:
     ones, none = np.ones(len(sign)), np.zeros((len(sign), 0))
     both = PairedOutcomes(2, longer, longer + 1, sign * rows.outcome, ones, ones, rows.cluster, none, rows.item).where(decided)
     share, fit = float((both.outcome > 0).mean()), fit_strengths(both)
-    errors = clustered_errors(fit)
-    ends = bounds(fit, errors)
+    errors = estimate_errors(fit)
+    ends = compute_bounds(fit, errors)
     if np.isnan(ends.se[0]):
-        why = "all votes agree" if fit.separable else why_no_bounds(fit, errors, errors.votes)[0]
+        why = "all votes agree" if fit.separable else find_missing_interval_reasons(fit, errors, errors.votes)[0]
         return LongerShare(share, None, None, votes, why)
     return LongerShare(share, float(expit(2 * ends.low[0])), float(expit(2 * ends.high[0])), votes, "")

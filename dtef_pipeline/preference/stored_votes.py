@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.preference.own_judges import is_judge_meant, is_own_vote, judging_model
+from dtef_pipeline.preference.own_judges import is_own_vote, matches_judge, parse_judge_model
 from dtef_pipeline.preference.vote_files import VoteColumns, vote_columns
 from dtef_pipeline.preference.votes import PlayersVote
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _SIGN_OF = {"left": 1, "right": -1, "tie": 0}
 
@@ -33,7 +33,7 @@ class WhichVotes:
 
 
 @dataclass(frozen=True, slots=True)
-class CountedVotes:
+class FilteredVotes:
     """The votes that count, and how many do not for which reason."""
 
     votes: tuple[PlayersVote, ...]
@@ -43,33 +43,33 @@ class CountedVotes:
     self_judged_left_out: int
 
 
-def counted_votes(votes: Iterable[PlayersVote], which: WhichVotes) -> CountedVotes:
+def filter_votes(votes: Iterable[PlayersVote], which: WhichVotes) -> FilteredVotes:
     """The votes that count. One that is left out for two reasons is counted with the leaks."""
-    meant = votes_on_items(votes, which.items)
+    meant = filter_by_item(votes, which.items)
     clean = [vote for vote in meant if which.leaks or not vote.leak_risk]
     own = [is_own_vote(vote, which.own_servers) for vote in clean]
     kept = [vote for vote, is_own in zip(clean, own, strict=True) if which.own_judges or not is_own]
     many = sum(own)
-    told = (many, 0) if which.own_judges else (0, many)
-    return CountedVotes(tuple(kept), len(meant) - len(clean), *told)
+    own_counts = (many, 0) if which.own_judges else (0, many)
+    return FilteredVotes(tuple(kept), len(meant) - len(clean), *own_counts)
 
 
-def votes_on_items(votes: Iterable[PlayersVote], patterns: Sequence[str]) -> list[PlayersVote]:
+def filter_by_item(votes: Iterable[PlayersVote], patterns: Sequence[str]) -> list[PlayersVote]:
     """The votes on items that fit any of the patterns, such as `mmlu/*`; without patterns all of them."""
     return [vote for vote in votes if not patterns or any(fnmatchcase(vote.item_id, pattern) for pattern in patterns)]
 
 
-def votes_of_reviewers(votes: Iterable[PlayersVote], reviewers: Sequence[str], judges: Sequence[str] = ()) -> list[PlayersVote]:
-    """The votes of reviewers whose id fits any pattern, and of judges that are meant (`is_judge_meant`); without patterns of all."""
+def filter_by_reviewer(votes: Iterable[PlayersVote], reviewers: Sequence[str], judges: Sequence[str] = ()) -> list[PlayersVote]:
+    """The votes of reviewers whose id fits any pattern, and of judges that are meant (`matches_judge`); without patterns of all."""
     return [
         vote
         for vote in votes
         if (not reviewers or any(vote.reviewer_id == one or fnmatchcase(vote.reviewer_id, one) for one in reviewers))
-        and (not judges or is_judge_meant(vote.reviewer_id, judges))
+        and (not judges or matches_judge(vote.reviewer_id, judges))
     ]
 
 
-def columns_of_votes(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
+def build_vote_columns(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
     """The votes as columns. Without confidences, unless every vote has one. `where`: the store, as errors name it.
 
     A model is one reviewer, at whatever temperature and however it is told to judge: its votes share its taste.
@@ -82,29 +82,29 @@ def columns_of_votes(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
         np.array([_SIGN_OF[vote.preferred] for vote in votes], dtype=np.int64),
         np.ones(len(votes)),
         reviewer_ids=tuple(
-            judging_model(vote.reviewer_id) if vote.reviewer_kind == "judge" else vote.reviewer_id for vote in votes
+            parse_judge_model(vote.reviewer_id) if vote.reviewer_kind == "judge" else vote.reviewer_id for vote in votes
         ),
         confidence=np.array(known, dtype=np.float64) if votes and len(known) == len(votes) else None,
         prompt_ids=tuple(vote.item_id for vote in votes),
     )
 
 
-def why_unweighted(votes: Sequence[PlayersVote]) -> str | None:
+def find_unweighted_reason(votes: Sequence[PlayersVote]) -> str | None:
     """Why votes cannot be weighted by confidence; None: every vote has one."""
     without = [vote for vote in votes if vote.confidence is None]
     if not without:
         return None
     if all(vote.reviewer_kind == "judge" for vote in votes):
         return "judges give no confidence"
-    return f"{len(without):,} of {counted(len(votes), 'vote')} have no confidence"
+    return f"{len(without):,} of {format_count(len(votes), 'vote')} have no confidence"
 
 
-def text_lengths(votes: Sequence[PlayersVote]) -> npt.NDArray[np.float64]:
+def measure_text_lengths(votes: Sequence[PlayersVote]) -> npt.NDArray[np.float64]:
     """(votes, 2) characters of the left and the right text of each vote."""
     return np.array([(vote.left_length, vote.right_length) for vote in votes], dtype=np.float64).reshape(len(votes), 2)
 
 
-def version_of_votes(votes: Sequence[PlayersVote]) -> str:
+def compute_votes_version(votes: Sequence[PlayersVote]) -> str:
     """How many votes there are, and a hash of them in any order: `120-7d0c7767...`. Another vote, or one less, gives another version."""
     said = sorted(digest("vote of players", *(getattr(vote, name) for name in PlayersVote.__slots__)) for vote in votes)
     return f"{len(votes)}-{digest('votes of players', *said)[:16]}"

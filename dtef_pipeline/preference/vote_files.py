@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.errors import BallotError, SourceError
-from dtef_pipeline.preference.vote_records import parsed_line
+from dtef_pipeline.preference.vote_records import parse_line
 from dtef_pipeline.preference.votes import CHOICES, MOST_CONFIDENT, Choice
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.well_formed import replace_surrogates
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -80,35 +80,35 @@ def read_votes(path: Path) -> VoteColumns:
 
     Reviewers, prompts and confidences are named in every row of a CSV or in none.
     """
-    text = _text(path)
+    text = _read_text_file(path)
     if text.lstrip()[:1] in {"{", "["}:
-        return _json_votes(str(path), text)
-    rows = list(file_votes(path))
-    confidences = _every(path, "confidence", rows, [row.confidence for row in rows])
+        return _parse_json_votes(str(path), text)
+    rows = list(iterate_file_votes(path))
+    confidences = _require_every(path, "confidence", rows, [row.confidence for row in rows])
     return vote_columns(
         str(path),
         [(row.left, row.right) for row in rows],
         np.array([_OUTCOMES[row.choice] for row in rows], dtype=np.int64),
         np.ones(len(rows)),
-        reviewer_ids=_every(path, "reviewer_id", rows, [row.reviewer_id for row in rows]),
+        reviewer_ids=_require_every(path, "reviewer_id", rows, [row.reviewer_id for row in rows]),
         confidence=None if confidences is None else np.array(confidences, dtype=np.float64),
-        prompt_ids=_every(path, "prompt_id", rows, [row.prompt_id for row in rows]),
+        prompt_ids=_require_every(path, "prompt_id", rows, [row.prompt_id for row in rows]),
     )
 
 
-def _json_votes(where: str, text: str) -> VoteColumns:
+def _parse_json_votes(where: str, text: str) -> VoteColumns:
     """Votes or wins."""
-    kind, rows = _json_rows(where, text)
+    kind, rows = _find_json_rows(where, text)
     last = ", ".join(CHOICES) if kind == "votes" else f"a whole number from 0 to {MOST_WINS}"
     for at, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != 3:
-            raise _json_fault(where, f"{kind}[{at}] is not usable", row, f"[left, right, one of {last}]")
-        if not all(isinstance(name, str) and name.strip() and name == well_formed(name) for name in row[:2]):
-            raise _json_fault(where, f"{kind}[{at}]: no name of a player", row[:2], "two texts that are not empty")
+            raise _make_json_error(where, f"{kind}[{at}] is not usable", row, f"[left, right, one of {last}]")
+        if not all(isinstance(name, str) and name.strip() and name == replace_surrogates(name) for name in row[:2]):
+            raise _make_json_error(where, f"{kind}[{at}]: no name of a player", row[:2], "two texts that are not empty")
         if row[0].strip() == row[1].strip():
-            raise _json_fault(where, f"{kind}[{at}]: both players are the same", row[0], "two different players")
+            raise _make_json_error(where, f"{kind}[{at}]: both players are the same", row[0], "two different players")
         if not (_is_choice(row[2]) if kind == "votes" else _is_count(row[2])):
-            raise _json_fault(where, f"{kind}[{at}]: the third value is not usable", row[2], last)
+            raise _make_json_error(where, f"{kind}[{at}]: the third value is not usable", row[2], last)
     sides = [(row[0].strip(), row[1].strip()) for row in rows]
     outcome = np.array([_OUTCOMES[row[2]] if kind == "votes" else 1 for row in rows], dtype=np.int64)
     times = np.array([1.0 if kind == "votes" else float(row[2]) for row in rows])
@@ -117,10 +117,10 @@ def _json_votes(where: str, text: str) -> VoteColumns:
     return VoteColumns(where, found.players, found.left[happened], found.right[happened], outcome[happened], times[happened])
 
 
-def _json_rows(where: str, text: str) -> tuple[str, list[Any]]:
+def _find_json_rows(where: str, text: str) -> tuple[str, list[Any]]:
     """`votes` or `wins`, and the list under this key."""
     try:
-        document = parsed_line(text)
+        document = parse_line(text)
     except BallotError as error:
         raise SourceError(str(error), where=where) from None
     except (ValueError, RecursionError) as error:
@@ -129,7 +129,9 @@ def _json_rows(where: str, text: str) -> tuple[str, list[Any]]:
         raise SourceError("is no JSON", where=where, line=line, arrived=reason, allowed="one JSON object") from None
     kinds = [name for name in ("votes", "wins") if isinstance(document, dict) and isinstance(document.get(name), list)]
     if not isinstance(document, dict) or len(kinds) != 1:
-        raise _json_fault(where, "has not one list of votes", document, 'an object with a list "votes" or "wins", not both')
+        raise _make_json_error(
+            where, "has not one list of votes", document, 'an object with a list "votes" or "wins", not both'
+        )
     return kinds[0], document[kinds[0]]
 
 
@@ -142,21 +144,21 @@ def _is_count(value: Any) -> bool:
     return is_number and 0 <= value <= MOST_WINS and value == int(value)
 
 
-def _json_fault(where: str, problem: str, arrived: object, allowed: str) -> SourceError:
+def _make_json_error(where: str, problem: str, arrived: object, allowed: str) -> SourceError:
     return SourceError(problem, where=where, arrived=json.dumps(arrived)[:_SHOWN_OF_VALUE], allowed=allowed)
 
 
-def _every(path: Path, name: str, rows: Sequence[FileVote], values: Sequence[Any]) -> tuple[Any, ...] | None:
+def _require_every(path: Path, name: str, rows: Sequence[FileVote], values: Sequence[Any]) -> tuple[Any, ...] | None:
     """A column that may be missing or empty throughout, but not here and there."""
     if not any(values):
         return None
     for row, value in zip(rows, values, strict=True):
         if not value:
-            raise _refusal(path, row.line, f"{name} is not usable", "", "a value in every row, or in none")
+            raise _make_source_error(path, row.line, f"{name} is not usable", "", "a value in every row, or in none")
     return tuple(values)
 
 
-def repeated_votes(columns: VoteColumns) -> int:
+def count_repeated_votes(columns: VoteColumns) -> int:
     """Votes of a reviewer on a pair that the reviewer has voted on before, on the same prompt; 0 where reviewers or prompts are not known."""
     if columns.reviewer_ids is None or columns.prompt_ids is None:
         return 0
@@ -172,81 +174,83 @@ def vote_columns(where: str, sides: Sequence[tuple[str, str]], outcome: Codes, t
     return VoteColumns(where, players, left, right, outcome, times, **known)
 
 
-def file_votes(path: Path) -> Iterator[FileVote]:
+def iterate_file_votes(path: Path) -> Iterator[FileVote]:
     """The rows of a CSV of votes. Raises SourceError with file, line, what arrived and what is allowed."""
     confidences = [str(number) for number in range(1, MOST_CONFIDENT + 1)]
-    for line, row in _csv_rows(path):
+    for line, row in _iterate_csv_rows(path):
         for name in ("left", "right"):
             if not row[name]:
-                raise _refusal(path, line, f"{name} is not usable", row[name], "the name of a player")
+                raise _make_source_error(path, line, f"{name} is not usable", row[name], "the name of a player")
         if row["left"] == row["right"]:
-            raise _refusal(path, line, "left and right are the same", row["left"], "two different players")
+            raise _make_source_error(path, line, "left and right are the same", row["left"], "two different players")
         if row["choice"] not in CHOICES:
-            raise _refusal(path, line, "choice is not usable", row["choice"], CHOICES)
+            raise _make_source_error(path, line, "choice is not usable", row["choice"], CHOICES)
         confidence = row.get("confidence", "")
         if confidence and confidence not in confidences:
-            raise _refusal(path, line, "confidence is not usable", confidence, [*confidences, "nothing"])
+            raise _make_source_error(path, line, "confidence is not usable", confidence, [*confidences, "nothing"])
         choice: Choice = row["choice"]  # type: ignore[assignment]
         said = int(confidence) if confidence else None
         yield FileVote(line, row["left"], row["right"], choice, row.get("reviewer_id", ""), row.get("prompt_id", ""), said)
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
+def _iterate_csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     """(line, cells by column) of each row that is not empty."""
-    text = _text(path)
+    text = _read_text_file(path)
     before = csv.field_size_limit(LONGEST_VOTE_CELL)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         head = [name.strip() for name in next(reader, [])]
         rows = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
-        raise _refusal(path, reader.line_num, "is no CSV", str(error), "cells of a million characters at most") from error
+        raise _make_source_error(
+            path, reader.line_num, "is no CSV", str(error), "cells of a million characters at most"
+        ) from error
     finally:
         csv.field_size_limit(before)
     for name in (*CSV_NEEDS, *CSV_MAY_HAVE):
         if head.count(name) > 1 or (name in CSV_NEEDS and name not in head):
             allowed = f"one each of {', '.join(CSV_NEEDS)}; at most one each of {', '.join(CSV_MAY_HAVE)}"
-            raise _refusal(path, 1, f"the column {name} stands {head.count(name)} times", ", ".join(head), allowed)
+            raise _make_source_error(path, 1, f"the column {name} stands {head.count(name)} times", ", ".join(head), allowed)
     for line, row in rows:
         if len(row) != len(head):
-            raise _refusal(path, line, "has another number of cells than the header", str(len(row)), str(len(head)))
-        yield line, dict(zip(head, (well_formed(cell.strip()) for cell in row), strict=True))
+            raise _make_source_error(path, line, "has another number of cells than the header", str(len(row)), str(len(head)))
+        yield line, dict(zip(head, (replace_surrogates(cell.strip()) for cell in row), strict=True))
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def iterate_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line, object) of each line that is not blank. Raises SourceError for a line that is no JSON object, or has a key twice."""
-    for number, line in enumerate(_text(path).split("\n"), 1):
+    for number, line in enumerate(_read_text_file(path).split("\n"), 1):
         if not line.strip():
             continue
         try:
-            found = parsed_line(line)
+            found = parse_line(line)
         except BallotError as error:
             raise SourceError(str(error), where=str(path), line=number) from None
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise _refusal(path, number, "is no JSON object", line, "one object a line")
+            raise _make_source_error(path, number, "is no JSON object", line, "one object a line")
         yield number, found
 
 
-def text_of(path: Path, line: int, values: Mapping[str, Any], name: str) -> str:
+def require_text(path: Path, line: int, values: Mapping[str, Any], name: str) -> str:
     """A text of an object, which may be empty. Raises SourceError where it is none."""
     value = values.get(name)
     if not isinstance(value, str):
         arrived = "nothing" if name not in values else json.dumps(value)
-        raise _refusal(path, line, f"no {name}", arrived, "a text")
-    return well_formed(value)
+        raise _make_source_error(path, line, f"no {name}", arrived, "a text")
+    return replace_surrogates(value)
 
 
-def id_of(path: Path, line: int, values: Mapping[str, Any], name: str) -> str:
+def require_id(path: Path, line: int, values: Mapping[str, Any], name: str) -> str:
     """An id of an object: a text that is not empty, or a whole number. Raises SourceError where it is neither."""
     value = values.get(name)
     if not isinstance(value, str | int) or isinstance(value, bool) or value == "":
-        raise _refusal(path, line, f"no {name}", json.dumps(value), "a text or a whole number")
-    return well_formed(str(value))
+        raise _make_source_error(path, line, f"no {name}", json.dumps(value), "a text or a whole number")
+    return replace_surrogates(str(value))
 
 
-def _text(path: Path) -> str:
+def _read_text_file(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -257,6 +261,6 @@ def _text(path: Path) -> str:
         raise SourceError("is no text", where=str(path), line=line, arrived=found, allowed="UTF-8") from error
 
 
-def _refusal(path: Path, line: int, problem: str, arrived: str, allowed: Any) -> SourceError:
+def _make_source_error(path: Path, line: int, problem: str, arrived: str, allowed: Any) -> SourceError:
     shown = f"{arrived[:_SHOWN_OF_VALUE]}..." if len(arrived) > _SHOWN_OF_VALUE else arrived
     return SourceError(problem, where=str(path), line=line, arrived=shown, allowed=allowed)

@@ -20,11 +20,11 @@ from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.preference.response_lengths import (
     Lengths,
     LongerShare,
-    doublings,
-    lengths_of_votes,
-    longer_share,
-    why_no_beta,
-    why_no_bounds,
+    collect_vote_lengths,
+    compute_doublings,
+    compute_longer_share,
+    find_missing_interval_reasons,
+    find_missing_score_reasons,
 )
 from dtef_pipeline.preference.vote_files import VoteColumns
 from dtef_pipeline.preference.votes import MOST_CONFIDENT
@@ -33,15 +33,15 @@ from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.statistics.clustered_errors import (
     Bounds,
     ClusteredErrors,
-    bounds,
-    clustered_errors,
-    dependence,
-    effective_number,
+    compute_bounds,
+    count_effective,
+    estimate_errors,
+    list_dependences,
     pair_tests,
 )
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
-from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.statistics.ranks import rank_numbers
+from dtef_pipeline.text.counted import format_count
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -112,7 +112,7 @@ class LengthEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class FittedPreference:
+class PreferenceFit:
     """Scores of all players, and what they were made of."""
 
     options: PreferenceOptions
@@ -155,7 +155,7 @@ class FittedPreference:
 
 def fit_votes(
     votes: VoteColumns, options: PreferenceOptions | None = None, lengths: Lengths | Floats | None = None
-) -> FittedPreference:
+) -> PreferenceFit:
     """The scores of votes; `lengths` is needed for control by length, and without it shows what length did.
 
     `lengths`: of the response to each (prompt id, player), or (rows, 2) of the left and right one of each vote.
@@ -163,34 +163,34 @@ def fit_votes(
     Raises ConfigError for weights without confidences, and for control without lengths.
     """
     options = options or PreferenceOptions()
-    of_votes = lengths_of_votes(votes, lengths) if isinstance(lengths, Mapping) else lengths
-    rows = _rows(votes, options, of_votes)
+    of_votes = collect_vote_lengths(votes, lengths) if isinstance(lengths, Mapping) else lengths
+    rows = _build_outcomes(votes, options, of_votes)
     fit = fit_strengths(rows, ties=options.ties, l2=options.l2)
-    errors = clustered_errors(fit)
-    ends = bounds(fit, errors)
+    errors = estimate_errors(fit)
+    ends = compute_bounds(fit, errors)
     counts = rows.where(rows.outcome != 0) if options.ties == "drop" else rows
     prompts = None if counts.item is None else len(np.unique(counts.item))
     # Without a tie nu is 0, and its logarithm has no interval.
-    low_nu, high_nu = (_number(np.exp(end[-1])) if fit.nu else None for end in (ends.low, ends.high))
-    return FittedPreference(
+    low_nu, high_nu = (_convert_number(np.exp(end[-1])) if fit.nu else None for end in (ends.low, ends.high))
+    return PreferenceFit(
         options=options,
         votes=votes.votes,
         counted=int(counts.times.sum()),
         reviewers=None if counts.cluster is None else len(np.unique(counts.cluster)),
-        effective_reviewers=None if counts.cluster is None else effective_number(counts.cluster, counts.weight * counts.times),
+        effective_reviewers=None if counts.cluster is None else count_effective(counts.cluster, counts.weight * counts.times),
         prompts=prompts,
-        note=_note(fit, ends, prompts),
+        note=_find_note(fit, ends, prompts),
         separable=fit.separable,
-        components=_components(votes, fit),
+        components=_list_components(votes, fit),
         nu=fit.nu,
         nu_low=low_nu,
         nu_high=high_nu,
-        scores=_scores(votes, counts, fit, errors, ends),
-        length=None if of_votes is None else _length(fit, ends, longer_share(of_votes, rows)),
+        scores=_build_scores(votes, counts, fit, errors, ends),
+        length=None if of_votes is None else _build_length_effect(fit, ends, compute_longer_share(of_votes, rows)),
     )
 
 
-def _rows(votes: VoteColumns, options: PreferenceOptions, lengths: Floats | None) -> PairedOutcomes:
+def _build_outcomes(votes: VoteColumns, options: PreferenceOptions, lengths: Floats | None) -> PairedOutcomes:
     n = len(votes.left)
     weight = np.ones(n)
     if options.weight == "confidence":
@@ -201,57 +201,57 @@ def _rows(votes: VoteColumns, options: PreferenceOptions, lengths: Floats | None
         weight = votes.confidence / MOST_CONFIDENT
     if options.control and lengths is None:
         raise ConfigError("control by length needs the lengths of the responses: give --responses FILE")
-    reviewer, prompt = map(_codes, (votes.reviewer_ids, votes.prompt_ids))
-    control = doublings(lengths) if options.control and lengths is not None else np.zeros((n, 0))
+    reviewer, prompt = map(_encode_names, (votes.reviewer_ids, votes.prompt_ids))
+    control = compute_doublings(lengths) if options.control and lengths is not None else np.zeros((n, 0))
     return PairedOutcomes(
         len(votes.players), votes.left, votes.right, votes.outcome, weight, votes.times, reviewer, control, prompt
     )
 
 
-def _codes(names: tuple[str, ...] | None) -> Codes | None:
+def _encode_names(names: tuple[str, ...] | None) -> Codes | None:
     return None if names is None else np.unique(names, return_inverse=True)[1]
 
 
-def _note(fit: StrengthFit, ends: Bounds, prompts: int | None) -> str | None:
-    if not np.isfinite(ends.se).any() or any(way is fit.rows.item for way in dependence(fit.rows)):
+def _find_note(fit: StrengthFit, ends: Bounds, prompts: int | None) -> str | None:
+    if not np.isfinite(ends.se).any() or any(way is fit.rows.item for way in list_dependences(fit.rows)):
         return None
     known = (
         "the votes have no prompt ids"
         if prompts is None
-        else f"{counted(prompts, 'prompt')} with unequal votes are worth fewer than {MIN_CLUSTERS}"
+        else f"{format_count(prompts, 'prompt')} with unequal votes are worth fewer than {MIN_CLUSTERS}"
         if prompts >= MIN_CLUSTERS
-        else f"{counted(prompts, 'prompt')}, at least {MIN_CLUSTERS} are needed"
+        else f"{format_count(prompts, 'prompt')}, at least {MIN_CLUSTERS} are needed"
     )
     return f"intervals hold for the prompts of these votes only, not for others like them: {known}"
 
 
-def _components(votes: VoteColumns, fit: StrengthFit) -> tuple[tuple[str, ...], ...]:
+def _list_components(votes: VoteColumns, fit: StrengthFit) -> tuple[tuple[str, ...], ...]:
     names = np.array(votes.players, dtype=object)
     return tuple(tuple(names[fit.component == number]) for number in range(int(fit.component.max(initial=-1)) + 1))
 
 
-def _scores(
+def _build_scores(
     votes: VoteColumns, counts: PairedOutcomes, fit: StrengthFit, errors: ClusteredErrors, ends: Bounds
 ) -> tuple[PreferenceScore, ...]:
     players = len(votes.players)
     n = np.bincount(np.concatenate([counts.left, counts.right]), weights=np.tile(counts.times, 2), minlength=players).astype(
         np.float64
     )
-    rank, reviewers = ranks(fit.beta, fit.component), _reviewers(counts)
-    tier = _tiers(votes, fit, errors, rank)
-    unscored, unbounded = why_no_beta(fit, counts, votes.players), why_no_bounds(fit, errors, n)
+    rank, reviewers = rank_numbers(fit.beta, fit.component), _count_reviewers(counts)
+    tier = _compute_tiers(votes, fit, errors, rank)
+    unscored, unbounded = find_missing_score_reasons(fit, counts, votes.players), find_missing_interval_reasons(fit, errors, n)
     found = [
         PreferenceScore(
             model=name,
             component=int(fit.component[at]),
             rank=None if np.isnan(rank[at]) else int(rank[at]),
             tier=tier[at],
-            beta=_number(fit.beta[at]),
-            share=_number(fit.share[at]),
-            se=_number(ends.se[at]),
-            low=_number(ends.low[at]),
-            high=_number(ends.high[at]),
-            se_model=_number(fit.model_errors[at]),
+            beta=_convert_number(fit.beta[at]),
+            share=_convert_number(fit.share[at]),
+            se=_convert_number(ends.se[at]),
+            low=_convert_number(ends.low[at]),
+            high=_convert_number(ends.high[at]),
+            se_model=_convert_number(fit.model_errors[at]),
             n=int(n[at]),
             n_reviewers=None if reviewers is None else int(reviewers[at]),
             reason=unscored[at] or ("" if np.isfinite(ends.se[at]) else unbounded[at]),
@@ -261,7 +261,7 @@ def _scores(
     return tuple(sorted(found, key=lambda score: (score.component, score.rank or players + 1, score.model)))
 
 
-def _tiers(votes: VoteColumns, fit: StrengthFit, errors: ClusteredErrors, rank: Floats) -> list[int | None]:
+def _compute_tiers(votes: VoteColumns, fit: StrengthFit, errors: ClusteredErrors, rank: Floats) -> list[int | None]:
     """By the rule of the leaderboards: a tier holds its first player and all that follow until one that the first is better than."""
     tests = pair_tests(fit, errors)
     names = np.array(votes.players, dtype=object)
@@ -274,7 +274,7 @@ def _tiers(votes: VoteColumns, fit: StrengthFit, errors: ClusteredErrors, rank: 
     return [None if pd.isna(found) else int(found) for found in tiers(board, compared.assign(note=""), VOTE_KEYS)]
 
 
-def _reviewers(counts: PairedOutcomes) -> Codes | None:
+def _count_reviewers(counts: PairedOutcomes) -> Codes | None:
     """(players,) how many reviewers compared each; None: nobody says who voted."""
     if counts.cluster is None:
         return None
@@ -282,15 +282,15 @@ def _reviewers(counts: PairedOutcomes) -> Codes | None:
     return np.bincount(np.unique(of_votes, axis=1)[0], minlength=counts.players)
 
 
-def _length(fit: StrengthFit, ends: Bounds, longer: LongerShare) -> LengthEffect:
+def _build_length_effect(fit: StrengthFit, ends: Bounds, longer: LongerShare) -> LengthEffect:
     if not fit.coefficients.size:
         return LengthEffect(None, None, None, None, longer)
     at = len(fit.beta)
-    coefficient, se, low, high = (_number(values[at]) for values in (fit.estimates, *ends))
+    coefficient, se, low, high = (_convert_number(values[at]) for values in (fit.estimates, *ends))
     return LengthEffect(coefficient, se, low, high, longer)
 
 
-def _number(value: float) -> float | None:
+def _convert_number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 

@@ -25,10 +25,10 @@ from dtef_pipeline.preference.votes import (
     Side,
     Vote,
     VotePair,
-    paired_response,
+    make_paired_response,
 )
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.well_formed import replace_surrogates
 
 LINE_SCHEMA = 1
 BLINDING_VERSION = 2
@@ -67,36 +67,36 @@ class _Field(NamedTuple):
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and (value.isascii() or well_formed(value) == value) and "\0" not in value
+    return isinstance(value, str) and (value.isascii() or replace_surrogates(value) == value) and "\0" not in value
 
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_COUNTED
 
 
-def _texts(value: Any) -> bool:
+def _is_text_list(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
 
-def _or_null(field: _Field) -> _Field:
+def _allow_null(field: _Field) -> _Field:
     return _Field(f"{field.allowed}, or null", lambda value: value is None or field.takes(value))
 
 
-def _one_of(*allowed: str) -> _Field:
+def _allow_values(*allowed: str) -> _Field:
     return _Field(", ".join(allowed), lambda value: isinstance(value, str) and value in allowed)
 
 
 _A_HASH = _Field("32 hexadecimal digits", lambda value: isinstance(value, str) and _HASH.fullmatch(value) is not None)
 _A_TEXT = _Field("a text", _is_text)
 _A_COUNT = _Field("a whole number from 0 on", _is_whole)
-_SEVERAL_TEXTS = _Field("a list of texts", _texts)
+_SEVERAL_TEXTS = _Field("a list of texts", _is_text_list)
 _A_FLAG = _Field("true or false", lambda value: isinstance(value, bool))
 _A_TIME = _Field(
     "a time from 1970 on with its zone, such as 2026-01-31T12:00:00.000000+00:00",
     lambda value: isinstance(value, datetime) and value >= _FIRST_TIME,
 )
 _AN_ID = _Field(
-    f"a text of 1 to {counted(LONGEST_ID, 'printable character')}; of a judge {LONGEST_JUDGE_ID:,}",
+    f"a text of 1 to {format_count(LONGEST_ID, 'printable character')}; of a judge {LONGEST_JUDGE_ID:,}",
     lambda value: is_id(value, LONGEST_JUDGE_ID),
 )
 _A_REASON = _Field("a text that is not blank", lambda value: _is_text(value) and bool(value.strip()))
@@ -104,10 +104,10 @@ _A_CONFIDENCE = _Field(
     f"a whole number from 1 to {MOST_CONFIDENT}", lambda value: _is_whole(value) and 1 <= value <= MOST_CONFIDENT
 )
 _A_JUSTIFICATION = _Field(
-    f"a text of at most {counted(LONGEST_JUSTIFICATION, 'character')}",
+    f"a text of at most {format_count(LONGEST_JUSTIFICATION, 'character')}",
     lambda value: _is_text(value) and len(value) <= LONGEST_JUSTIFICATION,
 )
-_A_KIND = _one_of(*REVIEWER_KINDS)
+_A_KIND = _allow_values(*REVIEWER_KINDS)
 
 RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
     "manifest": {
@@ -128,7 +128,7 @@ RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
         "text": _A_TEXT,
         "names": _SEVERAL_TEXTS,
         "request_keys": _SEVERAL_TEXTS,
-        "manifest_id": _or_null(_A_HASH),
+        "manifest_id": _allow_null(_A_HASH),
     },
     "run": {"run_id": _A_HASH, "code_version": _A_TEXT, "config_hash": _A_TEXT},
     "request": {"request_id": _A_HASH, "response_id": _A_HASH, "request_key": _A_TEXT, "run_id": _A_HASH},
@@ -141,25 +141,25 @@ RECORD_FIELDS: Mapping[str, Mapping[str, _Field]] = {
         "right_id": _A_HASH,
         "replaced": _A_COUNT,
         "blinding": _A_COUNT,
-        "made_at": _or_null(_A_TIME),
+        "made_at": _allow_null(_A_TIME),
     },
     "reviewer": {
         "reviewer_id": _AN_ID,
         "reviewer_kind": _A_KIND,
         "consent": _A_FLAG,
         "pseudonymous": _A_FLAG,
-        "said_at": _or_null(_A_TIME),
+        "said_at": _allow_null(_A_TIME),
     },
     "vote": {
         "vote_id": _A_HASH,
         "pair_id": _A_HASH,
         "reviewer_id": _AN_ID,
         "reviewer_kind": _A_KIND,
-        "choice": _one_of(*CHOICES),
-        "shown_as_a": _one_of("left", "right"),
-        "confidence": _or_null(_A_CONFIDENCE),
+        "choice": _allow_values(*CHOICES),
+        "shown_as_a": _allow_values("left", "right"),
+        "confidence": _allow_null(_A_CONFIDENCE),
         "justification": _A_JUSTIFICATION,
-        "voted_at": _or_null(_A_TIME),
+        "voted_at": _allow_null(_A_TIME),
     },
     "void": {"void_id": _A_HASH, "vote_id": _A_HASH, "admin": _A_TEXT, "reason": _A_REASON, "voided_at": _A_TIME},
 }
@@ -169,7 +169,7 @@ _FIRST_BLINDING = ("blinding", 1)
 _TIMES = frozenset({"made_at", "said_at", "voted_at", "voided_at"})
 
 
-def key_field(kind: str) -> str:
+def get_key_field(kind: str) -> str:
     """The field that records of a kind are known by."""
     return next(iter(RECORD_FIELDS[kind]))
 
@@ -184,17 +184,17 @@ def record_line(kind: str, record: Record) -> str:
     return _encoded({"kind": kind, "schema": LINE_SCHEMA, **values})
 
 
-def parsed_line(line: bytes | str) -> object:
+def parse_line(line: bytes | str) -> object:
     """The JSON of a line. Raises BallotError where an object has a key twice, of which no reading would be right; ValueError for no JSON."""
-    return json.loads(line, object_pairs_hook=_once_each)
+    return json.loads(line, object_pairs_hook=_refuse_duplicate_keys)
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in found if names.count(name) > 1)
-        raise BallotError(f"got the key {_short(twice)} more than once; allowed: each key once")
+        raise BallotError(f"got the key {_shorten(twice)} more than once; allowed: each key once")
     return found
 
 
@@ -204,48 +204,48 @@ def read_record(values: object) -> tuple[str, Record]:
     Raises BallotError: what arrived, what is allowed.
     """
     if not isinstance(values, dict):
-        raise BallotError(f"got {_short(values)}; allowed: one JSON object a line")
+        raise BallotError(f"got {_shorten(values)}; allowed: one JSON object a line")
     kind, schema = values.get("kind"), values.get("schema")
     if kind not in (*RECORD_FIELDS, BALLOT_KIND):
-        raise BallotError(f"kind: got {_short(kind)}; allowed: {', '.join((*RECORD_FIELDS, BALLOT_KIND))}")
+        raise BallotError(f"kind: got {_shorten(kind)}; allowed: {', '.join((*RECORD_FIELDS, BALLOT_KIND))}")
     if isinstance(schema, bool) or schema != LINE_SCHEMA:
-        raise BallotError(f"schema: got {_short(schema)}; allowed: {LINE_SCHEMA}")
+        raise BallotError(f"schema: got {_shorten(schema)}; allowed: {LINE_SCHEMA}")
     rest = {name: value for name, value in values.items() if name not in ("kind", "schema")}
     if kind == BALLOT_KIND:
         ballot = read_ballot(rest)
         return BALLOT_KIND, {name: getattr(ballot, name) for name in BALLOT_FIELDS}
-    record = _checked(RECORD_FIELDS[kind], rest)
+    record = _validate_record(RECORD_FIELDS[kind], rest)
     if record.get("reviewer_kind") == "person" and not is_id(record["reviewer_id"]):
-        raise BallotError(f"reviewer_id: got {_short(record['reviewer_id'])}; allowed: {_AN_ID.allowed}")
+        raise BallotError(f"reviewer_id: got {_shorten(record['reviewer_id'])}; allowed: {_AN_ID.allowed}")
     if kind == "pair" and record["left_id"] >= record["right_id"]:
         raise BallotError(
             f"left_id: got {record['left_id']}; allowed: the lower of the two ids of responses, {record['right_id']}"
         )
-    if kind in _IDS and record[key_field(kind)] != (expected := _IDS[kind](record)):
+    if kind in _IDS and record[get_key_field(kind)] != (expected := _IDS[kind](record)):
         raise BallotError(
-            f"{key_field(kind)}: got {record[key_field(kind)]}; allowed: the hash of the other fields, {expected}"
+            f"{get_key_field(kind)}: got {record[get_key_field(kind)]}; allowed: the hash of the other fields, {expected}"
         )
     return kind, record
 
 
-def _checked(fields: Mapping[str, _Field], values: Mapping[str, Any]) -> Record:
+def _validate_record(fields: Mapping[str, _Field], values: Mapping[str, Any]) -> Record:
     if "blinding" in fields:
         values = dict([_FIRST_BLINDING]) | dict(values)
     if values.keys() != fields.keys():
         unknown = sorted(map(str, values.keys() - fields.keys()))
         missing = [name for name in fields if name not in values]
-        what = f"unknown field {_short(unknown[0])}" if unknown else f"{missing[0]} is missing"
+        what = f"unknown field {_shorten(unknown[0])}" if unknown else f"{missing[0]} is missing"
         raise BallotError(f"{what}; allowed: {', '.join(fields)}")
     record = {}
     for name, field in fields.items():
-        value = _time(values[name]) if name in _TIMES else values[name]
+        value = _parse_time(values[name]) if name in _TIMES else values[name]
         if not field.takes(value):
-            raise BallotError(f"{name}: got {_short(values[name])}; allowed: {field.allowed}")
+            raise BallotError(f"{name}: got {_shorten(values[name])}; allowed: {field.allowed}")
         record[name] = value
     return record
 
 
-def _time(value: object) -> object:
+def _parse_time(value: object) -> object:
     """A time in UTC, of a text that is one and names its zone; anything else as it is."""
     if not isinstance(value, str):
         return value
@@ -256,14 +256,14 @@ def _time(value: object) -> object:
         return value
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     # As JSON spells them: null, true.
     is_word = value is None or isinstance(value, bool)
     text = json.dumps(value) if is_word else repr(value[:80] if isinstance(value, str) else value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def response_record(response: PairedResponse, manifest_id: str | None) -> Record:
+def build_response_record(response: PairedResponse, manifest_id: str | None) -> Record:
     fields = ("response_id", "family", "item_id", "player", "draw", "snapshot", "prompt", "text")
     return {name: getattr(response, name) for name in fields} | {
         "names": list(response.names),
@@ -272,9 +272,9 @@ def response_record(response: PairedResponse, manifest_id: str | None) -> Record
     }
 
 
-def response_of(record: Record) -> PairedResponse:
+def build_response(record: Record) -> PairedResponse:
     """The response of a record, under the id that its fields have."""
-    return paired_response(
+    return make_paired_response(
         record["family"],
         record["item_id"],
         record["player"],
@@ -339,7 +339,7 @@ _IDS: Mapping[str, Callable[[Record], str]] = {
     "manifest": lambda record: (
         RunManifest(record["family"], record["snapshot"], record["code_version"], record["config_hash"]).manifest_id
     ),
-    "response": lambda record: response_of(record).response_id,
+    "response": lambda record: build_response(record).response_id,
     "run": lambda record: AskingRun(record["code_version"], record["config_hash"]).run_id,
     "request": lambda record: _request_id(record["response_id"], record["request_key"]),
     "void": lambda record: void_id(record["vote_id"]),

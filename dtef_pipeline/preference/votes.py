@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.well_formed import replace_surrogates
 
 CHOICES = ("A", "B", "tie")
 Choice = Literal["A", "B", "tie"]
@@ -102,10 +102,10 @@ class PlayersVote:
     """Characters of the text, here and below."""
     right_length: int
     justification: str = ""
-    """Of a judge: what it said in both orders (`judged_pairs.said_in_orders`)."""
+    """Of a judge: what it said in both orders (`judged_pairs.parse_order_verdicts`)."""
 
 
-def paired_response(
+def make_paired_response(
     family: str,
     item_id: str,
     player: str,
@@ -118,7 +118,7 @@ def paired_response(
     request_keys: tuple[str, ...] = (),
 ) -> PairedResponse:
     """A response under its id. What no database takes in a text (NUL, halves of characters) is U+FFFD in it."""
-    family, item_id, player, snapshot, text = (well_formed(one) for one in (family, item_id, player, snapshot, text))
+    family, item_id, player, snapshot, text = (replace_surrogates(one) for one in (family, item_id, player, snapshot, text))
     return PairedResponse(
         response_id=digest("paired response", family, item_id, player, draw, snapshot, text),
         family=family,
@@ -126,9 +126,9 @@ def paired_response(
         player=player,
         draw=draw,
         snapshot=snapshot,
-        prompt=well_formed(prompt),
+        prompt=replace_surrogates(prompt),
         text=text,
-        names=tuple(sorted({well_formed(name) for name in names})),
+        names=tuple(sorted({replace_surrogates(name) for name in names})),
         request_keys=request_keys,
     )
 
@@ -139,7 +139,7 @@ def vote_pair(left: PairedResponse, right: PairedResponse) -> VotePair:
     return VotePair(digest("vote pair", *sides), left.family, left.item_id, left.draw, *sides)
 
 
-def keyed_pair(pair: VotePair, salt: str) -> VotePair:
+def make_keyed_pair(pair: VotePair, salt: str) -> VotePair:
     """The pair under the id that a store with this salt gives it: 32 hexadecimal digits of HMAC-SHA-256 of the two ids of responses."""
     sides = f"vote pair\n{pair.left}\n{pair.right}".encode()
     return replace(pair, pair_id=hmac.new(salt.encode(), sides, "sha256").hexdigest()[:32])

@@ -35,7 +35,7 @@ class CastVote(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Met:
+class _PairCounts:
     """What two players have in a partition; votes by judge, those of people under None."""
 
     n_pairs: int = 0
@@ -53,21 +53,21 @@ def who_met(pairs: Iterable[PlayersPair], votes: Iterable[CastVote]) -> pa.Table
     said: dict[str, list[CastVote]] = defaultdict(list)
     for vote in votes:
         said[vote.pair_id].append(vote)
-    found: dict[_Partition, dict[tuple[str, str], _Met]] = defaultdict(lambda: defaultdict(_Met))
+    found: dict[_Partition, dict[tuple[str, str], _PairCounts]] = defaultdict(lambda: defaultdict(_PairCounts))
     for pair in pairs:
         first, second = sorted((pair.left, pair.right))
-        for partition in _partitions(pair.item_id):
+        for partition in _list_partitions(pair.item_id):
             _count(found[pair.family, partition][first, second], pair, first, said[pair.pair_id])
-    rows = [row for key in sorted(found, key=_place_of) for row in _rows_of(key, found[key])]
+    rows = [row for key in sorted(found, key=_sort_key) for row in _build_rows(key, found[key])]
     return pa.Table.from_pylist(rows, schema=PREFERENCE_MET)
 
 
-def _place_of(key: _Partition) -> tuple[str, bool, str]:
+def _sort_key(key: _Partition) -> tuple[str, bool, str]:
     """Whole families stand before their partitions."""
     return key[0], key[1] != EVERY_PARTITION, key[1]
 
 
-def _rows_of(key: _Partition, met: Mapping[tuple[str, str], _Met]) -> Iterator[dict[str, Any]]:
+def _build_rows(key: _Partition, met: Mapping[tuple[str, str], _PairCounts]) -> Iterator[dict[str, Any]]:
     """One row per two players of people, and of each judge that voted there."""
     judges = sorted({judge for one in met.values() for judge in one.counted if judge is not None})
     for judge in (None, *judges):
@@ -78,13 +78,13 @@ def _rows_of(key: _Partition, met: Mapping[tuple[str, str], _Met]) -> Iterator[d
             yield {**who, "player": player, "other": other, **counts}
 
 
-def _partitions(item_id: str) -> list[str]:
+def _list_partitions(item_id: str) -> list[str]:
     """The whole family, and the first level of the item's partition, where it has one: as scores have them."""
     first, has_partition, _ = item_id.partition("/")
     return [EVERY_PARTITION, *([first] if has_partition and first != EVERY_PARTITION else [])]
 
 
-def _count(met: _Met, pair: PlayersPair, first: str, votes: list[CastVote]) -> None:
+def _count(met: _PairCounts, pair: PlayersPair, first: str, votes: list[CastVote]) -> None:
     met.n_pairs += 1
     met.n_leak_risk += pair.leak_risk
     for judge in {vote.judge for vote in votes if not vote.is_void}:
@@ -96,10 +96,10 @@ def _count(met: _Met, pair: PlayersPair, first: str, votes: list[CastVote]) -> N
             continue
         own["n_votes"] += 1
         own["n_votes_leak_risk"] += pair.leak_risk
-        own[_outcome(vote, pair, first)] += 1
+        own[_classify_vote(vote, pair, first)] += 1
 
 
-def _outcome(vote: CastVote, pair: PlayersPair, first: str) -> str:
+def _classify_vote(vote: CastVote, pair: PlayersPair, first: str) -> str:
     if vote.preferred == "tie":
         return "n_ties"
     better = pair.left if vote.preferred == "left" else pair.right

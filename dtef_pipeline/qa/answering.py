@@ -21,13 +21,13 @@ QA_CALLS = CallTable(QA_RESPONSES, _ASKED_OF_QA, ("item_id", "condition"), lambd
 """The rows of `qa_responses` follow from those of `qa_prompts`."""
 
 
-def qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> list[Request]:
+def build_qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> list[Request]:
     """One request per (prompt, draw); items with the same prompt share its requests.
 
     `prompts`: rows of `qa_prompts`; those without messages make no request. Raises ConfigError where a prompt's id is not that of its messages,
     so that nothing is bought under a key that nobody would look for.
     """
-    prompts = with_messages(prompts)
+    prompts = filter_with_messages(prompts)
     columns = [
         prompts[name].to_pylist() for name in ("prompt_id", "messages", "response_schema", "answer_tokens", "n_examples")
     ]
@@ -37,7 +37,7 @@ def qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) 
         spoken = [Message(message["role"], message["text"]) for message in messages]
         stop = stop_sequences(examples or 0, len(spoken))
         for draw in range(draws):
-            request = Request.of_messages(
+            request = Request.build_request(
                 spoken, model, draw, snapshot, response_schema=schema, answer_tokens=tokens, stop=stop
             )
             if request.prompt_id != prompt:
@@ -46,16 +46,22 @@ def qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) 
     return made
 
 
-def with_messages(prompts: pa.Table) -> pa.Table:
+def filter_with_messages(prompts: pa.Table) -> pa.Table:
     """The prompts that models can be asked: not those for which nothing could be looked up."""
     return prompts.filter(pc.greater(pc.list_value_length(prompts["messages"]), 0))
 
 
-def failed_look_ups(prompts: pa.Table, context: pa.Table) -> dict[str, str]:
+def explain_failed_look_ups(prompts: pa.Table, context: pa.Table) -> dict[str, str]:
     """By prompt id why nothing could be looked up, also of prompts with what was found earlier. `context`: rows of `qa_context` of the part."""
     named = ("item_id", "condition")
-    told = context.filter(pc.is_valid(context["problem"]))
-    reasons = dict(zip(zip(*(told[name].to_pylist() for name in named), strict=True), told["problem"].to_pylist(), strict=True))
+    failed_rows = context.filter(pc.is_valid(context["problem"]))
+    reasons = dict(
+        zip(
+            zip(*(failed_rows[name].to_pylist() for name in named), strict=True),
+            failed_rows["problem"].to_pylist(),
+            strict=True,
+        )
+    )
     rows = zip(*(prompts[name].to_pylist() for name in (*named, "prompt_id", "messages")), strict=True)
     return {
         prompt: reasons.get((item, condition), "nothing is known of it")
@@ -64,8 +70,8 @@ def failed_look_ups(prompts: pa.Table, context: pa.Table) -> dict[str, str]:
     }
 
 
-def never_asked(look_ups: Mapping[str, str], models: Sequence[ModelSpec], draws: int, snapshot: str) -> dict[str, Failure]:
-    """By request key the failures of prompts that nobody is asked, where no response is stored. `look_ups`: as of `failed_look_ups`."""
+def list_never_asked(look_ups: Mapping[str, str], models: Sequence[ModelSpec], draws: int, snapshot: str) -> dict[str, Failure]:
+    """By request key the failures of prompts that nobody is asked, where no response is stored. `look_ups`: as of `explain_failed_look_ups`."""
     found = {}
     for model in models:
         for draw in range(draws):
@@ -74,7 +80,7 @@ def never_asked(look_ups: Mapping[str, str], models: Sequence[ModelSpec], draws:
     return found
 
 
-def qa_response_rows(
+def build_qa_response_rows(
     prompts: pa.Table,
     models: Sequence[ModelSpec],
     draws: int,
@@ -83,16 +89,16 @@ def qa_response_rows(
     failures: Mapping[str, Failure],
 ) -> pa.Table:
     """The rows of `qa_responses` for these prompts and models, from stored `responses` (any superset) and what failed, by request key."""
-    tables = [QA_CALLS.answered(prompts, model, draws, snapshot, responses, failures) for model in models]
+    tables = [QA_CALLS.build_answered_rows(prompts, model, draws, snapshot, responses, failures) for model in models]
     return pa.concat_tables([QA_RESPONSES.empty_table(), *tables])
 
 
-def qa_merged(existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.Table:
+def merge_qa_responses(existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.Table:
     """The new rows, and those of earlier runs whose prompt still stands: a run with fewer models or conditions loses none."""
-    return QA_CALLS.merged(existing, new, prompts)
+    return QA_CALLS.merge_rows(existing, new, prompts)
 
 
-def prompts_of(prompts: pa.Table, condition: str, most: int | None) -> pa.Table:
+def select_condition_prompts(prompts: pa.Table, condition: str, most: int | None) -> pa.Table:
     """The prompts of one condition; at most so many, evenly spread over the part and the same ones each time."""
     chosen = prompts.filter(pc.equal(prompts["condition"], condition))
     if most is None or most >= len(chosen):

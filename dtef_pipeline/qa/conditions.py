@@ -49,12 +49,12 @@ class QaCondition:
             raise ConfigError(f"order rotated-{self.rotation}, where there are no options to rotate: allowed: the file's order")
 
     def __str__(self) -> str:
-        """The spelling that stands in the column `condition`; `of_text` reads it back."""
+        """The spelling that stands in the column `condition`; `parse_text` reads it back."""
         shots = f",{self.shots}-shot{'-turns' if self.as_turns else ''}" if self.shots else ""
         return f"{self.template}{shots}{f',rotated-{self.rotation}' if self.rotation else ''}"
 
     @classmethod
-    def of_text(cls, text: str) -> Self:
+    def parse_text(cls, text: str) -> Self:
         """The condition of a spelling. Raises ConfigError for one that `str` never gives."""
         found = _CONDITION.fullmatch(text)
         if found is None:
@@ -64,7 +64,7 @@ class QaCondition:
             raise ConfigError(f"condition {text!r}: allowed: {_CONDITION_FORM}; this one is spelled {made}")
         return made
 
-    def for_type(self, type: str) -> QaCondition:
+    def adapt_to_type(self, type: str) -> QaCondition:
         """The condition as items of a type can be asked in it: those without options have one template, whichever is wanted for the others.
 
         Raises ConfigError for rotated options of items that have none.

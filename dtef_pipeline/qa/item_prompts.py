@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import messages_id
+from dtef_pipeline.identity import compute_messages_id
 from dtef_pipeline.judging.blocks import INVISIBLE
 from dtef_pipeline.qa.conditions import CHOICE_TEMPLATES, COT, LETTERS, PARENS, PLAIN_TEMPLATE, QaCondition
 from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK, NUMBER_TYPE
@@ -22,8 +22,8 @@ from dtef_pipeline.qa.item_files.layout import ITEM_LETTERS
 from dtef_pipeline.qa.item_files.mmlu import CHOICE_TYPE
 from dtef_pipeline.qa.item_files.splits import ONE_PART
 from dtef_pipeline.qa.model import QaItem
-from dtef_pipeline.qa.option_order import option_order, rotated
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.qa.option_order import rotate_options, rotate_order
+from dtef_pipeline.text.counted import format_count
 
 PROMPTED_TYPES = (CHOICE_TYPE, NUMBER_TYPE, CODE_TYPE)
 ROOM_FOR_WORKING = 1024
@@ -72,7 +72,7 @@ class ItemPrompt:
     def prompt_id(self) -> str:
         """Hash of everything the model sees."""
         turns = ((message.role, message.text) for message in self.messages)
-        return messages_id(turns, response_schema=self.response_schema, answer_tokens=self.answer_tokens)
+        return compute_messages_id(turns, response_schema=self.response_schema, answer_tokens=self.answer_tokens)
 
 
 class _Form(NamedTuple):
@@ -81,17 +81,17 @@ class _Form(NamedTuple):
     item: str
     reply: str
 
-    def titled(self, block: str, number: int | None = None) -> str:
+    def format_block(self, block: str, number: int | None = None) -> str:
         """The block under its name, with its number where there are several in one message. Code begins on a line of its own."""
         name = self.item if number is None else f"{self.item} {number}"
         return f"{name}:{block}" if block.startswith("\n") else f"{name}: {block}"
 
-    def replied(self, worked: str) -> str:
+    def format_reply(self, worked: str) -> str:
         """A reply under its name: what may be long begins on a line of its own."""
         return f"{self.reply}:{' ' if self.reply == _SHORT_REPLY else chr(10)}{worked}"
 
 
-def item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[QaItem] = ()) -> ItemPrompt:
+def build_item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[QaItem] = ()) -> ItemPrompt:
     """The messages about an item, of one of PROMPTED_TYPES.
 
     Args:
@@ -104,19 +104,19 @@ def item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[QaItem]
             examples than there are.
     """
     _check(item, condition, examples)
-    shown = [(_block(one, condition), _worked(one, condition)) for one in examples[: condition.shots]]
-    asked = _block(rotated(item, condition.rotation), condition)
+    shown = [(_format_item_block(one, condition), _format_worked(one, condition)) for one in examples[: condition.shots]]
+    asked = _format_item_block(rotate_options(item, condition.rotation), condition)
     form = _Form(
         _CHOICE_ITEM if item.type == CHOICE_TYPE else _OTHER_ITEM,
         _SHORT_REPLY if condition.template in (LETTERS, PARENS) else "Solution",
     )
-    messages = (_as_turns if condition.as_turns else _as_message)(_task(item, condition), shown, asked, form)
+    messages = (_build_turns if condition.as_turns else _build_message)(_describe_task(item, condition), shown, asked, form)
     return ItemPrompt(
         item_id=item.item_id,
         condition=str(condition),
         messages=messages,
         answer_tokens=ROOM_FOR_WORKING if condition.template in (COT, PLAIN_TEMPLATE) else None,
-        option_order=option_order(len(item.options), condition.rotation) if condition.rotation else None,
+        option_order=rotate_order(len(item.options), condition.rotation) if condition.rotation else None,
         n_examples=condition.shots,
     )
 
@@ -128,21 +128,21 @@ def stop_sequences(n_examples: int, n_messages: int) -> tuple[str, ...]:
     return tuple(f"\n{item} {n_examples + 2}:" for item in (_CHOICE_ITEM, _OTHER_ITEM))
 
 
-def guarded(text: str, *, begins_line: bool = False) -> str:
+def guard_lines(text: str, *, begins_line: bool = False) -> str:
     """A text of an item, in which no line begins like one of ours: such lines are indented by four spaces.
 
     `begins_line`: whether its first line begins one, and has nothing of ours before it.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").strip()
-    return _LINE_OF_OURS.sub(_indented, f"\n{lines}")[1:] if begins_line else _LINE_OF_OURS.sub(_indented, lines)
+    return _LINE_OF_OURS.sub(_indent_line, f"\n{lines}")[1:] if begins_line else _LINE_OF_OURS.sub(_indent_line, lines)
 
 
-def _indented(found: re.Match[str]) -> str:
+def _indent_line(found: re.Match[str]) -> str:
     blanks = sum(character in " \t" for character in found[2])
     return found[0] if blanks >= _OURS_BEGIN_BEFORE else f"{found[1]}{' ' * _OURS_BEGIN_BEFORE}{found[2].lstrip()}"
 
 
-def fenced_code(code: str) -> str:
+def fence_code(code: str) -> str:
     """Code between fences that nothing in it can close."""
     longest = max((len(found) for found in _BACKTICKS.findall(code)), default=2)
     fence = "`" * max(3, longest + 1)
@@ -158,14 +158,14 @@ def _check(item: QaItem, condition: QaCondition, examples: Sequence[QaItem]) -> 
             f"{item.item_id}: template {condition.template!r} for type {item.type!r}: allowed: {', '.join(templates)}"
         )
     if condition.shots > len(examples):
-        there = counted(len(examples), "development item") if examples else "no development items"
+        there = format_count(len(examples), "development item") if examples else "no development items"
         allowed = f"few-shot 0 to {len(examples)}" if examples else "few-shot 0"
         raise ConfigError(
             f"{item.item_id}: few-shot {condition.shots}, where {item.suite}/{item.part} has {there}: allowed: {allowed}"
         )
 
 
-def _task(item: QaItem, condition: QaCondition) -> str:
+def _describe_task(item: QaItem, condition: QaCondition) -> str:
     """What is to be done, as the first message begins."""
     if item.type == CODE_TYPE:
         return _CODE_TASK
@@ -173,45 +173,47 @@ def _task(item: QaItem, condition: QaCondition) -> str:
         return f"Solve the problem. {_NUMBER_TASK}"
     letters = ITEM_LETTERS[: len(item.options)]
     listed = [f"({letter})" if condition.template == PARENS else letter for letter in letters]
-    about = "" if item.part == ONE_PART else f" about {guarded(item.part.replace('_', ' '))}"
+    about = "" if item.part == ONE_PART else f" about {guard_lines(item.part.replace('_', ' '))}"
     what = f"These are multiple choice questions{about}" if condition.shots else f"This is a multiple choice question{about}"
     right = "one option of each is right" if condition.shots else "one option is right"
     how = _LETTER_TASK[condition.template].format(letters=f"{', '.join(listed[:-1])} or {listed[-1]}")
     return f"{what}, and {right}. {how}"
 
 
-def _as_turns(task: str, shown: Sequence[tuple[str, str]], asked: str, form: _Form) -> tuple[Message, ...]:
+def _build_turns(task: str, shown: Sequence[tuple[str, str]], asked: str, form: _Form) -> tuple[Message, ...]:
     """The task with the first block, and every example as a block that was replied to."""
-    blocks = [form.titled(block) for block in (*(block for block, _ in shown), asked)]
+    blocks = [form.format_block(block) for block in (*(block for block, _ in shown), asked)]
     spoken = [Message("user", block) for block in (f"{task}\n\n{blocks[0]}", *blocks[1:])]
     replies = [Message("assistant", worked) for _, worked in shown]
     return (*(message for pair in zip(spoken, replies, strict=False) for message in pair), spoken[-1])
 
 
-def _as_message(task: str, shown: Sequence[tuple[str, str]], asked: str, form: _Form) -> tuple[Message, ...]:
+def _build_message(task: str, shown: Sequence[tuple[str, str]], asked: str, form: _Form) -> tuple[Message, ...]:
     """All in one message, which ends where the reply is to begin."""
     if shown:
         task = f"{task} Reply to the last one only; those before it are examples."
-    blocks = [f"{form.titled(block, number)}\n{form.replied(worked)}" for number, (block, worked) in enumerate(shown, 1)]
-    last = f"{form.titled(asked, len(shown) + 1 if shown else None)}\n{form.reply}:"
+    blocks = [
+        f"{form.format_block(block, number)}\n{form.format_reply(worked)}" for number, (block, worked) in enumerate(shown, 1)
+    ]
+    last = f"{form.format_block(asked, len(shown) + 1 if shown else None)}\n{form.reply}:"
     return (Message("user", "\n\n".join((task, *blocks, last))),)
 
 
-def _block(item: QaItem, condition: QaCondition) -> str:
+def _format_item_block(item: QaItem, condition: QaCondition) -> str:
     """The item itself, without what it is called and without what is expected."""
     if item.type == CODE_TYPE:
-        return f"\n{fenced_code(item.text)}"
+        return f"\n{fence_code(item.text)}"
     pairs = zip(ITEM_LETTERS, item.options, strict=False)
-    named = ((f"({letter})" if condition.template == PARENS else f"{letter}.", guarded(text)) for letter, text in pairs)
-    return "\n".join((guarded(item.text), *(f"{letter} {text}".rstrip() for letter, text in named)))
+    named = ((f"({letter})" if condition.template == PARENS else f"{letter}.", guard_lines(text)) for letter, text in pairs)
+    return "\n".join((guard_lines(item.text), *(f"{letter} {text}".rstrip() for letter, text in named)))
 
 
-def _worked(item: QaItem, condition: QaCondition) -> str:
+def _format_worked(item: QaItem, condition: QaCondition) -> str:
     """What is expected of an example, in the form that is asked for."""
     if item.type == CODE_TYPE:
-        return fenced_code(f"{item.text}{item.solution}")
+        return fence_code(f"{item.text}{item.solution}")
     working = (
-        guarded(_CALCULATED.sub("", item.solution), begins_line=True) if condition.template in (COT, PLAIN_TEMPLATE) else ""
+        guard_lines(_CALCULATED.sub("", item.solution), begins_line=True) if condition.template in (COT, PLAIN_TEMPLATE) else ""
     )
     if item.type == NUMBER_TYPE:
         last = f"{FINAL_MARK} {item.reference}"

@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import order_in
-from dtef_pipeline.boards.latest_rows import latest_rows, with_codes
+from dtef_pipeline.boards.latest_rows import encode_columns, select_latest_rows
 from dtef_pipeline.qa.model import CITES_NOTHING
 
 QA_BOARD_COLUMNS = (
@@ -23,12 +23,12 @@ _CODED_TEXTS = (
 _BOARD_SERIES = ("suite", "part", "condition", "metric", "measured_by", "model_variant")
 
 
-def qa_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def load_qa_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """The snapshots of all parts, the earliest first. `connection` has `qa_scores`."""
     return order_in(connection, "qa_scores")
 
 
-def qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str] = QA_BOARD_COLUMNS) -> pa.Table:
+def load_qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str] = QA_BOARD_COLUMNS) -> pa.Table:
     """The rows of `qa_scores` in one order; columns that repeat are dictionaries. `connection` has the table."""
     text = {name: f"{name}::VARCHAR AS {name}" for name in _CODED_TEXTS}
     text |= {name: f"coalesce({name}, '')::VARCHAR AS {name}" for name in ("condition", "metric", "measured_by")}
@@ -36,13 +36,14 @@ def qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str] = QA
     own["cites_nothing"] = f"coalesce(reason = '{CITES_NOTHING}', false) AS cites_nothing"
     named = ", ".join(own.get(name, name) for name in columns)
     order = ", ".join(("suite", "part", "condition", "metric", "measured_by", "model_variant", "snapshot", "item_id", "draw"))
-    return with_codes(connection.sql(f"SELECT {named} FROM qa_scores ORDER BY {order}").to_arrow_table(), _CODED_TEXTS)
+    return encode_columns(connection.sql(f"SELECT {named} FROM qa_scores ORDER BY {order}").to_arrow_table(), _CODED_TEXTS)
 
 
-def latest_scores(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Of each part, condition, metric, `measured_by` and model variant the rows of one snapshot (see `latest_rows`); columns QA_BOARD_COLUMNS.
+def load_latest_scores(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """Of each part, condition, metric, `measured_by` and model variant the rows of one snapshot (see `select_latest_rows`); columns
+    QA_BOARD_COLUMNS.
 
     `connection` has `qa_scores`.
     """
-    order = qa_snapshot_order(connection)
-    return with_codes(latest_rows(connection, qa_scores(connection), _BOARD_SERIES, order), _CODED_TEXTS)
+    order = load_qa_snapshot_order(connection)
+    return encode_columns(select_latest_rows(connection, load_qa_scores(connection), _BOARD_SERIES, order), _CODED_TEXTS)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from dtef_pipeline.qa.item_files.rows import no_text
+from dtef_pipeline.qa.item_files.rows import has_invalid_text
 from dtef_pipeline.qa.model import ItemError
-from dtef_pipeline.text.beginning import beginning
+from dtef_pipeline.text.beginning import shorten_to_line
 
 METRIC_PLACE = "metric"
 """Where an error about a metric is, for callers that know no file: those that do put file and line in its place."""
@@ -41,13 +41,13 @@ def parse_metric(metric: str | None) -> tuple[MetricValue, ...]:
     or one value in plain words. Raises ItemError where it is none of these, for a weight that is no finite number, for an empty value, and
     for two values that are equal when normalised.
     """
-    found = metric_json(metric)
+    found = parse_metric_json(metric)
     if found is None:
         return ()
-    return values_of(found)
+    return read_metric_values(found)
 
 
-def metric_json(metric: str | None) -> Any:
+def parse_metric_json(metric: str | None) -> Any:
     """What a metric holds as JSON; plain words are a text, an empty metric and `null` are None. Raises ItemError for broken JSON."""
     text = (metric or "").strip()
     if text in ("", "null", '""'):
@@ -55,55 +55,55 @@ def metric_json(metric: str | None) -> Any:
     if not text.startswith(_BEGINS_JSON):
         return text
     try:
-        return json.loads(text, object_pairs_hook=unrepeated)
+        return json.loads(text, object_pairs_hook=require_unique_keys)
     except (ValueError, RecursionError) as error:
         _refuse(f"this is no JSON: {error}", text, _METRIC_FORMS)
 
 
-def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of a JSON text. Raises ValueError for a key that it has twice: JSON's own readers keep the last and say nothing."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {beginning(key)!r} is given twice")
+            raise ValueError(f"the key {shorten_to_line(key)!r} is given twice")
         found[key] = value
     return found
 
 
-def values_of(found: Any) -> tuple[MetricValue, ...]:
+def read_metric_values(found: Any) -> tuple[MetricValue, ...]:
     """The values of a metric that was read as JSON. Raises ItemError as `parse_metric` does."""
     if isinstance(found, str):
-        values = [_value(found, 1, ())]
+        values = [_make_metric_value(found, 1, ())]
     elif isinstance(found, dict):
-        values = [_value(text, weight, ()) for text, weight in found.items()]
+        values = [_make_metric_value(text, weight, ()) for text, weight in found.items()]
     elif isinstance(found, list):
-        values = [_of_list(one) for one in found]
+        values = [_read_list_value(one) for one in found]
     else:
         _refuse("this is no metric", found, _METRIC_FORMS)
     _check_different(values)
     return tuple(values)
 
 
-def _of_list(one: Any) -> MetricValue:
+def _read_list_value(one: Any) -> MetricValue:
     if isinstance(one, str):
-        return _value(one, 1, ())
+        return _make_metric_value(one, 1, ())
     if not isinstance(one, dict) or "value" not in one or not one.keys() <= set(_VALUE_KEYS):
         _refuse("this is no value of a metric", one, f"a text, or an object with {', '.join(_VALUE_KEYS)}")
-    return _value(one["value"], one.get("weight", 1), one.get("aliases", ()))
+    return _make_metric_value(one["value"], one.get("weight", 1), one.get("aliases", ()))
 
 
-def _value(text: Any, weight: Any, aliases: Any) -> MetricValue:
+def _make_metric_value(text: Any, weight: Any, aliases: Any) -> MetricValue:
     if not isinstance(aliases, Sequence) or isinstance(aliases, str):
         _refuse(f"the aliases of {text!r} are no list", aliases, "a list of texts")
     for name in (text, *aliases):
         if not isinstance(name, str) or not normalise(name):
             _refuse("a value is empty or no text", name, "a text with a letter or a digit")
-        if no_text(name):
+        if has_invalid_text(name):
             _refuse("a value holds what is no UTF-8 text", name, "UTF-8 without NUL")
-    return MetricValue(text.strip(), _weight(text, weight), tuple(alias.strip() for alias in aliases))
+    return MetricValue(text.strip(), _check_weight(text, weight), tuple(alias.strip() for alias in aliases))
 
 
-def _weight(text: str, weight: Any) -> float:
+def _check_weight(text: str, weight: Any) -> float:
     try:
         number = float(weight) if type(weight) in (int, float) else math.nan
     except OverflowError:
@@ -125,14 +125,14 @@ def _check_different(values: Sequence[MetricValue]) -> None:
 
 
 def _refuse(problem: str, arrived: Any, allowed: str) -> NoReturn:
-    raise ItemError(problem, where=METRIC_PLACE, arrived=_shown(arrived), allowed=allowed)
+    raise ItemError(problem, where=METRIC_PLACE, arrived=_shorten_arrived(arrived), allowed=allowed)
 
 
-def _shown(arrived: Any) -> object:
+def _shorten_arrived(arrived: Any) -> object:
     if arrived is None or isinstance(arrived, (bool, float)):
         return arrived
     try:
-        return beginning(arrived if isinstance(arrived, str) else json.dumps(arrived, ensure_ascii=False))
+        return shorten_to_line(arrived if isinstance(arrived, str) else json.dumps(arrived, ensure_ascii=False))
     except (RecursionError, ValueError):  # nested deeply, or a number of thousands of digits
         return type(arrived).__name__
 
@@ -148,21 +148,21 @@ def normalise(text: str | None) -> str:
     A `.` between digits, a `-` before a digit and `%` stay, so that 3.5 and -5 are still numbers. Spaces are single, and none is at an end.
     A normalised text is normalised already. None, the text of a reply that is not there, is the empty text.
     """
-    return without_punctuation(folded(text)) if text else ""
+    return strip_punctuation(fold_to_ascii(text)) if text else ""
 
 
-def folded(text: str) -> str:
+def fold_to_ascii(text: str) -> str:
     """The text in small ASCII letters, with its punctuation: `Łódź – “HavHøst”` is `lodz - "havhost"`."""
-    return (text if text.isascii() else _NOT_ASCII_RUN.sub(_in_ascii, text)).lower()
+    return (text if text.isascii() else _NOT_ASCII_RUN.sub(_convert_to_ascii, text)).lower()
 
 
-def _in_ascii(found: re.Match[str]) -> str:
+def _convert_to_ascii(found: re.Match[str]) -> str:
     from anyascii import anyascii
 
     # NFKC makes of an acute accent by itself a space with an accent above, and people write it for an apostrophe.
     return anyascii(unicodedata.normalize("NFKC", found[0].replace("´", "'")))
 
 
-def without_punctuation(text: str) -> str:
+def strip_punctuation(text: str) -> str:
     """A folded text without its apostrophes, and with single spaces for its punctuation."""
     return " ".join(_NO_WORD.sub(" ", text.replace("'", "")).split())

@@ -133,5 +133,5 @@ class Scorer(Protocol):
     version: int
     """Raised whenever a reply could get another score; it stands in every score."""
 
-    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """Reads the reference once, and scores replies by it. Raises ItemError for a reference that is not usable."""

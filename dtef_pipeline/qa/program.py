@@ -19,7 +19,7 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS, CheckResult, SandboxTask
 from dtef_pipeline.qa.reading.run_on import END_MARK
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_EXECUTIONS, QA_RESPONSE_KEY
-from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.plain import strip_thinking
 
 EMPTY_PROGRAM, NOT_PYTHON = "empty", "syntax"
 LONGEST_PROGRAM = 60_000
@@ -67,50 +67,50 @@ class CodeProgram:
     """What the compiler says to it; None: nothing."""
 
 
-def program_of(text: str | None, prompt: str, entry_point: str) -> CodeProgram:
+def build_program(text: str | None, prompt: str, entry_point: str) -> CodeProgram:
     """The program made of a reply to a prompt that ends inside the function `entry_point`. Never raises, whatever the text.
 
     Thinking and fences are taken off, and what stands behind a mark of the end. Code that defines the function gets the lines
     of the prompt before it (imports, other functions); anything else follows the prompt as the function's body. Prose after the
     code is cut off; prose before an indented body is, where the two together are no Python.
     """
-    code = code_of(_normalize_spaces(_unix(text or "")), entry_point)
+    code = extract_code(_normalize_spaces(_normalise_newlines(text or "")), entry_point)
     if not code.strip():
         return CodeProgram("", EMPTY_PROGRAM)
     if len(code) > LONGEST_PROGRAM:
         code = code[:LONGEST_PROGRAM].rpartition("\n")[0]
     compiler = _Compiler()
-    for meant in _meant(code):
-        if (source := _source(meant, _unix(prompt), entry_point, compiler)) is not None:
+    for candidate in _iterate_candidate_programs(code):
+        if (source := _build_source(candidate, _normalise_newlines(prompt), entry_point, compiler)) is not None:
             return CodeProgram(source)
     return CodeProgram("", NOT_PYTHON, compiler.first_fault or "no part of it defines the function")
 
 
-def helpers_of(prompt: str) -> str:
+def build_helpers(prompt: str) -> str:
     """The prompt as a program in which the function does nothing, so that tests can use what else the prompt defines."""
-    return f"{_unix(prompt).rstrip()}\n{_indent_of(prompt)}pass\n"
+    return f"{_normalise_newlines(prompt).rstrip()}\n{_find_indent(prompt)}pass\n"
 
 
-def definition_of(name: str) -> re.Pattern[str]:
+def compile_definition(name: str) -> re.Pattern[str]:
     """Finds where a function of that name is defined at the left margin, by `def` or by assignment."""
     escaped = re.escape(name)
     return re.compile(rf"^(?:(?:async[ \t]+)?def[ \t]+{escaped}\b|{escaped}[ \t]*(?::[^=\n]*)?=(?!=))", re.MULTILINE)
 
 
-def code_of(text: str, entry_point: str) -> str:
+def extract_code(text: str, entry_point: str) -> str:
     """The code in a text: of its fenced blocks the last Python one that defines the function, else the last such block, else the first.
 
     Blocks that define what that one uses stand with it. A fence that is never closed runs to the end, and one inside a docstring is none.
     Where no block defines the function but the text before the first fence does, or begins as a body does, that text is the code: its
     opening fence was lost.
     """
-    text = without_thinking(text)
+    text = strip_thinking(text)
     if "[PYTHON]" in text and "```" not in text:
         text = _PYTHON_TAG.sub(lambda tag: "```\n" if tag[1] else "```python\n", text)
-    blocks = list(_blocks(text))
+    blocks = list(_find_code_blocks(text))
     if not blocks:
         return text
-    defines = definition_of(entry_point)
+    defines = compile_definition(entry_point)
     defining = [block for block in blocks if defines.search(block.code)]
     python = [block for block in defining if block.label in _PYTHON_LABELS]
     if found := python or [block for block in defining if not block.label] or defining:
@@ -121,7 +121,7 @@ def code_of(text: str, entry_point: str) -> str:
     return blocks[0].code
 
 
-def _meant(code: str) -> Iterator[str]:
+def _iterate_candidate_programs(code: str) -> Iterator[str]:
     """What of the code may be meant, the likeliest first: up to a mark of the end, all of it, the indented body behind prose."""
     mark = END_MARK.search(code)
     ended = code[: mark.start()] if mark else code
@@ -135,21 +135,21 @@ def _meant(code: str) -> Iterator[str]:
         yield ended[len(prose) :]
 
 
-def _source(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
+def _build_source(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
     """The program of the code; None: it is no Python, or does not define the function."""
-    defined = definition_of(entry_point).search(code)
+    defined = compile_definition(entry_point).search(code)
     first_is_indented = code.lstrip("\n")[:1].isspace()
     if (
         not defined
         and not first_is_indented
-        and (other := _program_of_other_name(code, prompt, entry_point, compiler)) is not None
+        and (other := _build_program_of_other_name(code, prompt, entry_point, compiler)) is not None
     ):
         return other
-    source = None if defined and not first_is_indented else _with_body(code, prompt, compiler)
+    source = None if defined and not first_is_indented else _try_as_body(code, prompt, compiler)
     return _add_preamble(code, prompt, entry_point, compiler) if source is None and defined else source
 
 
-def _program_of_other_name(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
+def _build_program_of_other_name(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
     """The program of code that defines a function of another name: it cannot be loaded. None: it may be a body whose indent was lost."""
     if _DEFINES_ANY.search(code) is None or _RETURNS_AT_MARGIN.search(code):
         return None
@@ -170,7 +170,7 @@ class _Block:
     start: int
 
 
-def _blocks(text: str) -> Iterator[_Block]:
+def _find_code_blocks(text: str) -> Iterator[_Block]:
     opened: re.Match[str] | None = None
     seen, is_inside = 0, False
     for fence in _FENCE.finditer(text):
@@ -180,13 +180,13 @@ def _blocks(text: str) -> Iterator[_Block]:
         is_inside ^= _is_inside_text(text[seen : fence.start()])
         seen = fence.end()
         if not is_inside and fence[2].startswith(opened[2]) and not fence[3]:
-            yield _block(text, opened, fence.start())
+            yield _make_code_block(text, opened, fence.start())
             opened = None
     if opened is not None:
-        yield _block(text, opened, len(text))
+        yield _make_code_block(text, opened, len(text))
 
 
-def _block(text: str, opened: re.Match[str], end: int) -> _Block:
+def _make_code_block(text: str, opened: re.Match[str], end: int) -> _Block:
     code = text[opened.end() + 1 : end]
     if indent := opened[1]:  # a fence inside a list: its code is indented as far as it is
         code = "\n".join(line.removeprefix(indent) for line in code.split("\n"))
@@ -200,23 +200,23 @@ def _is_inside_text(code: str) -> bool:
 
 def _add_helpers(chosen: _Block, blocks: Sequence[_Block], entry_point: str) -> str:
     """The code of a block, with the other Python blocks that define what it uses and does not define itself, and do not call it."""
-    own, used = _names_at_margin(chosen.code), set(_NAME_USED.findall(chosen.code))
+    own, used = _find_names_at_margin(chosen.code), set(_NAME_USED.findall(chosen.code))
 
-    def helps(block: _Block) -> bool:
-        names = _names_at_margin(block.code)
+    def is_helpful(block: _Block) -> bool:
+        names = _find_names_at_margin(block.code)
         is_for_it = bool(names & used) and not names & own and entry_point not in _NAME_USED.findall(block.code)
         return is_for_it and block.label in (*_PYTHON_LABELS, "") and _is_python(block.code)
 
-    return "\n".join(block.code for block in blocks if block is chosen or helps(block))
+    return "\n".join(block.code for block in blocks if block is chosen or is_helpful(block))
 
 
-def _names_at_margin(code: str) -> set[str]:
+def _find_names_at_margin(code: str) -> set[str]:
     found = (name for groups in _NAMED_AT_MARGIN.findall(code) for name in groups if name)
     return {word for name in found for word in _NAME_USED.findall(name)}
 
 
 def _is_python(code: str) -> bool:
-    return len(code) <= LONGEST_PROGRAM and _Compiler().bad_line(code) is None
+    return len(code) <= LONGEST_PROGRAM and _Compiler().find_bad_line(code) is None
 
 
 class _Compiler:
@@ -226,28 +226,28 @@ class _Compiler:
         self.first_fault: str | None = None
         self._left = _MOST_COMPILED
 
-    def bad_line(self, source: str) -> int | None:
+    def find_bad_line(self, source: str) -> int | None:
         """Line of the first fault, from 1, or 0 where there is no telling; None: it is Python."""
         self._left -= len(source)
         if self._left < 0:
-            return self._fault("too long to be tried further", 0)
+            return self._record_fault("too long to be tried further", 0)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 compile(source, "<reply>", "exec", dont_inherit=True)
         except SyntaxError as error:
-            return self._fault(f"{type(error).__name__}: {error.msg}", error.lineno or 0)
+            return self._record_fault(f"{type(error).__name__}: {error.msg}", error.lineno or 0)
         except (ValueError, OverflowError, RecursionError, MemoryError) as error:
-            return self._fault(f"{type(error).__name__}: {error}", 0)
+            return self._record_fault(f"{type(error).__name__}: {error}", 0)
         return None
 
-    def longest_prefix(self, head: str, lines: Sequence[str]) -> int:
+    def find_longest_prefix(self, head: str, lines: Sequence[str]) -> int:
         """How many of the lines, from the first, make Python behind `head`. 0: none do."""
         above, count = head.count("\n"), len(lines)
         for _ in range(_MOST_CUTS):
             if count <= 0:
                 break
-            line = self.bad_line(head + "".join(lines[:count]))
+            line = self.find_bad_line(head + "".join(lines[:count]))
             if line is None:
                 return count
             if line == 0:
@@ -255,7 +255,7 @@ class _Compiler:
             count = min(count - 1, line - above - 1)
         return 0
 
-    def _fault(self, words: str, line: int) -> int:
+    def _record_fault(self, words: str, line: int) -> int:
         self.first_fault = self.first_fault or words[:200].encode("utf-8", "replace").decode()
         return line
 
@@ -267,53 +267,53 @@ def _add_preamble(
 
     `wanted`: finds the definition; None: that of the function.
     """
-    own = list(definition_of(entry_point).finditer(prompt))
-    defines = wanted or definition_of(entry_point)
+    own = list(compile_definition(entry_point).finditer(prompt))
+    defines = wanted or compile_definition(entry_point)
     future = "".join(line.rstrip("\n") + "\n" for line in _FUTURE.findall(code))
     head = future + (prompt[: own[-1].start()] if own else "").rstrip() + "\n\n\n"
     code = _FUTURE.sub("", code)
     starts = [0, *(found.start() for found in (_FIRST_CODE.search(code), defines.search(code)) if found)]
     for start in dict.fromkeys(starts):
         lines = code[start:].splitlines(keepends=True)
-        kept = "".join(lines[: compiler.longest_prefix(head, lines)])
+        kept = "".join(lines[: compiler.find_longest_prefix(head, lines)])
         if defines.search(kept):
             return head + kept
     return None
 
 
-def _with_body(code: str, prompt: str, compiler: _Compiler) -> str | None:
+def _try_as_body(code: str, prompt: str, compiler: _Compiler) -> str | None:
     """The prompt with the code as the body of its function, up to the first line at the left margin. None: that is no Python."""
     head = prompt.rstrip("\n") + "\n"
     code = code.lstrip("\n") if code[:1] == "\n" else code
     if code[:1].isspace():
-        return _up_to_margin(head, code, compiler)
-    indent = _indent_of(prompt)
-    first = _up_to_margin(head, indent + code, compiler)
+        return _find_body_end(head, code, compiler)
+    indent = _find_indent(prompt)
+    first = _find_body_end(head, indent + code, compiler)
     lines = [indent + line if line.strip() else line for line in code.splitlines(keepends=True)]
-    every = head + "".join(lines[: compiler.longest_prefix(head, lines)])
+    every = head + "".join(lines[: compiler.find_longest_prefix(head, lines)])
     if first is not None and len(first.splitlines()) >= len(every.rstrip().splitlines()):
         return first
     return every if every != head else first
 
 
-def _up_to_margin(head: str, body: str, compiler: _Compiler) -> str | None:
+def _find_body_end(head: str, body: str, compiler: _Compiler) -> str | None:
     """The shortest body that ends before a line at the left margin, or at the end, and is Python."""
     for tried, end in enumerate((*(found.start() for found in _UNINDENTED.finditer(body)), len(body))):
         if tried >= _MOST_CUTS:
             break
         source = head + body[:end].rstrip() + "\n"
-        if body[:end].strip() and compiler.bad_line(source) is None:
+        if body[:end].strip() and compiler.find_bad_line(source) is None:
             return source
     return None
 
 
-def _indent_of(prompt: str) -> str:
+def _find_indent(prompt: str) -> str:
     """How far the last line of the prompt is indented: as its function's body is."""
     last = prompt.rstrip().rpartition("\n")[2]
     return last[: len(last) - len(last.lstrip())] or "    "
 
 
-def _unix(text: str) -> str:
+def _normalise_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -333,20 +333,20 @@ class Execution:
     verdict: CheckResult | None = None
 
 
-def executions(responses: pa.Table, items: pa.Table, timeout_s: float) -> list[Execution]:
+def plan_executions(responses: pa.Table, items: pa.Table, timeout_s: float) -> list[Execution]:
     """One per answered response to an item whose scorer runs code, in their order.
 
     `responses`: rows of `qa_responses`; `items`: rows of `qa_items`. What is empty or no Python has its verdict at once.
     """
-    references = _references(items)
+    references = _load_code_references(items)
     wanted = pc.is_in(responses["item_id"], pa.array(list(references), pa.string()))
     answered = responses.filter(pc.and_(wanted, pc.equal(responses["call_status"], "answered")))
     texts = answered["response"].to_pylist()
     named = answered.select(list(_EXECUTED_NAMES)).to_pylist()
-    return [_execution(row, text, references[row["item_id"]], timeout_s) for row, text in zip(named, texts, strict=True)]
+    return [_plan_execution(row, text, references[row["item_id"]], timeout_s) for row, text in zip(named, texts, strict=True)]
 
 
-def known_verdicts(earlier: pa.Table, level: str | None) -> dict[str, CheckResult]:
+def load_known_verdicts(earlier: pa.Table, level: str | None) -> dict[str, CheckResult]:
     """By program hash what came of programs that were run before at the same level: they are not run again."""
     decided = earlier.filter(
         pc.and_(
@@ -362,12 +362,12 @@ def known_verdicts(earlier: pa.Table, level: str | None) -> dict[str, CheckResul
     }
 
 
-def to_run(planned: Sequence[Execution], known: Mapping[str, CheckResult]) -> dict[str, SandboxTask]:
+def select_programs_to_run(planned: Sequence[Execution], known: Mapping[str, CheckResult]) -> dict[str, SandboxTask]:
     """By program hash the programs that must be run, each once."""
     return {one.program_hash: one.task for one in planned if one.task is not None and one.program_hash not in known}
 
 
-def execution_rows(planned: Sequence[Execution], results: Mapping[str, CheckResult]) -> pa.Table:
+def build_execution_rows(planned: Sequence[Execution], results: Mapping[str, CheckResult]) -> pa.Table:
     """The rows of `qa_executions`, in the order of the executions. `results`: by program hash."""
     rows = []
     for one in planned:
@@ -387,35 +387,35 @@ def execution_rows(planned: Sequence[Execution], results: Mapping[str, CheckResu
     return pa.Table.from_pylist(rows, schema=QA_EXECUTIONS)
 
 
-def rows_so_far(planned: Sequence[Execution], results: Mapping[str, CheckResult], earlier: pa.Table | None) -> pa.Table:
+def merge_rows_so_far(planned: Sequence[Execution], results: Mapping[str, CheckResult], earlier: pa.Table | None) -> pa.Table:
     """One row per response of which anything is known before all programs were run: the new row, else the earlier one.
 
     `results`: by program hash, of the programs that have come to an end. `earlier`: rows of `qa_executions` before this run, of whatever level.
     """
     done = [one.verdict is not None or one.program_hash in results for one in planned]
-    rows = execution_rows([one for one, known in zip(planned, done, strict=True) if known], results)
+    rows = build_execution_rows([one for one, known in zip(planned, done, strict=True) if known], results)
     if earlier is None:
         return rows
-    waiting = {_response_of(one.response) for one, known in zip(planned, done, strict=True) if not known}
-    kept = [_response_of(row) in waiting for row in earlier.select(list(QA_RESPONSE_KEY)).to_pylist()]
+    waiting = {_response_key_of_row(one.response) for one, known in zip(planned, done, strict=True) if not known}
+    kept = [_response_key_of_row(row) in waiting for row in earlier.select(list(QA_RESPONSE_KEY)).to_pylist()]
     return pa.concat_tables([rows, earlier.filter(pa.array(kept, pa.bool_()))])
 
 
-def _response_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _response_key_of_row(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in QA_RESPONSE_KEY)
 
 
-def _references(items: pa.Table) -> dict[str, Mapping[str, str]]:
+def _load_code_references(items: pa.Table) -> dict[str, Mapping[str, str]]:
     columns = (items[name].to_pylist() for name in ("item_id", "scorers", "reference"))
     return {item: json.loads(reference) for item, scorers, reference in zip(*columns, strict=True) if CODE_SCORER in scorers}
 
 
-def _execution(row: Mapping[str, Any], text: str | None, reference: Mapping[str, str], timeout_s: float) -> Execution:
+def _plan_execution(row: Mapping[str, Any], text: str | None, reference: Mapping[str, str], timeout_s: float) -> Execution:
     prompt, entry_point, tests = reference["prompt"], reference["entry_point"], reference["test"]
-    program = program_of(text, prompt, entry_point)
+    program = build_program(text, prompt, entry_point)
     if program.fault:
         verdict = CheckResult(program.fault, program.detail or "")
         return Execution(row, None, digest("program", program.fault, entry_point), verdict)
-    helpers = helpers_of(prompt)
+    helpers = build_helpers(prompt)
     key = digest("program", CODE_VERSION, program.source, entry_point, tests, helpers, timeout_s)
     return Execution(row, SandboxTask(program.source, entry_point, tests, helpers), key)

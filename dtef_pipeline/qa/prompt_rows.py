@@ -12,25 +12,25 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import digest, messages_id
+from dtef_pipeline.identity import compute_messages_id, digest
 from dtef_pipeline.qa.conditions import LETTERS, PLAIN_TEMPLATE, QaCondition
-from dtef_pipeline.qa.item_files.item_rows import stored_examples, stored_items, truth_id
-from dtef_pipeline.qa.item_prompts import PROMPTED_TYPES, item_prompt
+from dtef_pipeline.qa.item_files.item_rows import read_stored_examples, read_stored_items, truth_id
+from dtef_pipeline.qa.item_prompts import PROMPTED_TYPES, build_item_prompt
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.tables import QA_CONTEXT, QA_PROMPTS, QA_RETRIEVAL
-from dtef_pipeline.qa.transcripts.cited_prompt import CITED_ANSWER_TOKENS, cited_messages, cited_schema
+from dtef_pipeline.qa.transcripts.cited_prompt import CITED_ANSWER_TOKENS, build_cited_messages, build_cited_schema
 from dtef_pipeline.qa.transcripts.metadata import (
     FILE_FIELD,
     METADATA_COLUMNS,
     MetadataValue,
-    checked_filter,
+    check_filter,
+    format_filter,
     read_filter,
-    spelled_filter,
 )
 from dtef_pipeline.qa.transcripts.remote import REMOTE, LookUp
-from dtef_pipeline.qa.transcripts.retrieval_scores import RetrievalScores, relevant_ids, retrieval_scores
-from dtef_pipeline.qa.transcripts.retriever import RETRIEVERS, EmbedTexts, Retrieval, Retriever, are_allowed, retriever_of
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.qa.transcripts.retrieval_scores import RetrievalScores, compute_retrieval_scores, find_relevant_ids
+from dtef_pipeline.qa.transcripts.retriever import RETRIEVERS, EmbedTexts, Retrieval, Retriever, make_retriever, match_filter
+from dtef_pipeline.text.nearest import list_nearest
 
 RETRIEVERS_KNOWN = (*RETRIEVERS, REMOTE)
 _SHOWN_CHUNKS = re.compile(
@@ -40,7 +40,7 @@ OPTION_ORDERS = ("file", "rotated-1", "rotated-2", "rotated-3")
 
 
 @dataclass(frozen=True, slots=True)
-class AskedHow:
+class AskSettings:
     """How the items of a run are asked, whatever they are: each part takes from it what concerns it."""
 
     template: str = LETTERS
@@ -60,7 +60,7 @@ class AskedHow:
         if about_documents:
             if self.retriever not in RETRIEVERS_KNOWN:
                 raise ConfigError(f"retriever {self.retriever!r}: allowed: {', '.join(RETRIEVERS_KNOWN)}")
-            filtered = spelled_filter(checked_filter(self.filter))
+            filtered = format_filter(check_filter(self.filter))
             return f"{self.retriever},{self.k}-chunks{',' if filtered else ''}{filtered}"
         kinds = sorted(set(types))
         if unknown := [kind for kind in kinds if kind not in PROMPTED_TYPES]:
@@ -70,11 +70,11 @@ class AskedHow:
         return str(self.choice(kinds[0])) if kinds else str(self.choice(PROMPTED_TYPES[0]))
 
     @classmethod
-    def of_condition(cls, text: str) -> Self:
+    def parse_spelling(cls, text: str) -> Self:
         """The settings of a spelling that `condition` gives. Raises ConfigError for another one."""
         if found := _SHOWN_CHUNKS.fullmatch(text):
             return cls(retriever=found["retriever"], k=int(found["k"]), filter=read_filter(found["filter"] or ""))
-        one = QaCondition.of_text(text)
+        one = QaCondition.parse_text(text)
         template = LETTERS if one.template == PLAIN_TEMPLATE else one.template
         return cls(template, one.shots, "turns" if one.as_turns else "message", OPTION_ORDERS[one.rotation])
 
@@ -94,7 +94,7 @@ class AskedHow:
         rotation = OPTION_ORDERS.index(self.order)
         return QaCondition(
             self.template, self.few_shot, bool(self.few_shot) and self.few_shot_as == "turns", rotation
-        ).for_type(type)
+        ).adapt_to_type(type)
 
 
 class _Chunk(NamedTuple):
@@ -112,37 +112,43 @@ class PromptTables(NamedTuple):
     qa_retrieval: pa.Table
 
 
-def part_prompts(
-    items: pa.Table, examples: pa.Table, documents: pa.Table, how: AskedHow, embed: EmbedTexts, look_up: LookUp
+def build_part_prompts(
+    items: pa.Table, examples: pa.Table, documents: pa.Table, how: AskSettings, embed: EmbedTexts, look_up: LookUp
 ) -> PromptTables:
     """The prompts of a part: about its documents, where it has some.
 
     Tables: `qa_items`, `qa_examples` and `qa_documents` of the part. `embed`: called for retrievers that go by meaning alone. `look_up`: called
     once with the texts of all items, where a server finds the chunks.
     """
-    asked = stored_items(items)
+    asked = read_stored_items(items)
     if len(documents) and how.retriever == REMOTE:
-        return cited_prompts(asked, documents, how, look_up([item.text for item in asked], how.k, how.filter))
+        return build_cited_prompts(asked, documents, how, look_up([item.text for item in asked], how.k, how.filter))
     if len(documents):
-        return cited_prompts(asked, documents, how, retriever_of(how.retriever, documents, embed))
-    return plain_prompts(asked, stored_examples(examples, asked[0].type if asked else ""), how)
+        return build_cited_prompts(asked, documents, how, make_retriever(how.retriever, documents, embed))
+    return build_plain_prompts(asked, read_stored_examples(examples, asked[0].type if asked else ""), how)
 
 
-def plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], how: AskedHow) -> PromptTables:
+def build_plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], how: AskSettings) -> PromptTables:
     """The prompts of items that are asked without documents. `examples`: of their part, in file order."""
     rows = []
     for item in items:
-        prompt = item_prompt(item, how.choice(item.type), examples)
+        prompt = build_item_prompt(item, how.choice(item.type), examples)
         limits = {"answer_tokens": prompt.answer_tokens, "response_schema": prompt.response_schema}
         own = {"option_order": prompt.option_order, "n_examples": prompt.n_examples}
         rows.append(
-            {**_of_item(item, prompt.condition), **_spoken(prompt.messages), **limits, **own, "prompt_id": prompt.prompt_id}
+            {
+                **_identify_item(item, prompt.condition),
+                **_make_messages_column(prompt.messages),
+                **limits,
+                **own,
+                "prompt_id": prompt.prompt_id,
+            }
         )
     table = pa.Table.from_pylist(rows, schema=QA_PROMPTS)
     return PromptTables(table, QA_CONTEXT.empty_table(), QA_RETRIEVAL.empty_table())
 
 
-def cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskedHow, retriever: Retriever) -> PromptTables:
+def build_cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskSettings, retriever: Retriever) -> PromptTables:
     """The prompts of items that are asked about documents, with what was retrieved for each, and how well.
 
     Retrieval is measured by the chunks that the filter allows. Where none of these holds the evidence, the item has no scores of it. An item for
@@ -151,17 +157,22 @@ def cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskedHow, r
     """
     condition = how.condition((), about_documents=True)
     prompts, context, scored = [], [], []
-    allowed = pa.array(are_allowed(documents, checked_filter(how.filter)), pa.bool_())
-    here = [] if retriever.is_remote else _searched(documents.filter(allowed))
+    allowed = pa.array(match_filter(documents, check_filter(how.filter)), pa.bool_())
+    here = [] if retriever.is_remote else _list_searched_chunks(documents.filter(allowed))
     for item in items:
         found = retriever.retrieve(item.text, how.k, how.filter)
-        named = _of_item(item, condition)
-        prompts.append({**named, **_cited_prompt(item, found, condition)})
-        relevant = _relevant(item, _shown(found) if retriever.is_remote else here)
-        context += [{**named, **row} for row in _context(found, relevant if item.quotes else None, remote=retriever.is_remote)]
-        scores = None if retriever.is_remote else retrieval_scores([one.doc_id for one in found.sources], relevant, how.k)
+        named = _identify_item(item, condition)
+        prompts.append({**named, **_build_cited_prompt(item, found, condition)})
+        relevant = _find_relevant_chunks(item, _list_shown_chunks(found) if retriever.is_remote else here)
+        context += [
+            {**named, **row}
+            for row in _build_context_rows(found, relevant if item.quotes else None, remote=retriever.is_remote)
+        ]
+        scores = (
+            None if retriever.is_remote else compute_retrieval_scores([one.doc_id for one in found.sources], relevant, how.k)
+        )
         if scores:
-            scored.append({**named, **_scores(scores), "n_relevant": len(relevant)})
+            scored.append({**named, **_make_retrieval_columns(scores), "n_relevant": len(relevant)})
     return PromptTables(
         pa.Table.from_pylist(prompts, schema=QA_PROMPTS),
         pa.Table.from_pylist(context, schema=QA_CONTEXT),
@@ -169,7 +180,7 @@ def cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskedHow, r
     )
 
 
-def with_other_conditions(earlier: pa.Table, new: pa.Table, conditions: Iterable[str], items: pa.Table) -> pa.Table:
+def merge_with_other_conditions(earlier: pa.Table, new: pa.Table, conditions: Iterable[str], items: pa.Table) -> pa.Table:
     """The new rows of these conditions, and the earlier ones of others whose item is still what it was."""
     other = earlier.filter(pc.invert(pc.is_in(earlier["condition"], pa.array(list(conditions), pa.string()))))
     if "truth_id" in other.column_names:
@@ -181,46 +192,46 @@ def with_other_conditions(earlier: pa.Table, new: pa.Table, conditions: Iterable
     return pa.concat_tables([other, new])
 
 
-def _of_item(item: QaItem, condition: str) -> dict[str, Any]:
+def _identify_item(item: QaItem, condition: str) -> dict[str, Any]:
     return {"suite": item.suite, "part": item.part, "item_id": item.item_id, "condition": condition, "truth_id": truth_id(item)}
 
 
-def _spoken(messages: Sequence[Message]) -> dict[str, Any]:
+def _make_messages_column(messages: Sequence[Message]) -> dict[str, Any]:
     return {"messages": [{"role": message.role, "text": message.text} for message in messages]}
 
 
-def _cited_prompt(item: QaItem, found: Retrieval, condition: str) -> dict[str, Any]:
-    schema = cited_schema()
+def _build_cited_prompt(item: QaItem, found: Retrieval, condition: str) -> dict[str, Any]:
+    schema = build_cited_schema()
     limits = {"response_schema": schema, "answer_tokens": CITED_ANSWER_TOKENS, "n_examples": 0}
     if found.problem is not None and not found.is_earlier:
-        return {**_spoken(()), **limits, "prompt_id": digest("not looked up", condition, item.text)}
-    messages = cited_messages(item.text, item.type, item.options, found.sources)
+        return {**_make_messages_column(()), **limits, "prompt_id": digest("not looked up", condition, item.text)}
+    messages = build_cited_messages(item.text, item.type, item.options, found.sources)
     turns = [(message.role, message.text) for message in messages]
-    key = messages_id(turns, response_schema=schema, answer_tokens=CITED_ANSWER_TOKENS)
-    return {**_spoken(messages), **limits, "prompt_id": key}
+    key = compute_messages_id(turns, response_schema=schema, answer_tokens=CITED_ANSWER_TOKENS)
+    return {**_make_messages_column(messages), **limits, "prompt_id": key}
 
 
-def _searched(documents: pa.Table) -> list[_Chunk]:
+def _list_searched_chunks(documents: pa.Table) -> list[_Chunk]:
     return [
         _Chunk(*row) for row in zip(*(documents[name].to_pylist() for name in ("doc_id", "page_content", "file")), strict=True)
     ]
 
 
-def _shown(found: Retrieval) -> list[_Chunk]:
+def _list_shown_chunks(found: Retrieval) -> list[_Chunk]:
     return [_Chunk(one.doc_id, one.page_content, one.metadata.get(FILE_FIELD)) for one in found.sources]
 
 
-def _relevant(item: QaItem, chunks: Sequence[_Chunk]) -> set[str]:
+def _find_relevant_chunks(item: QaItem, chunks: Sequence[_Chunk]) -> set[str]:
     """The ids of the chunks that hold one of the item's quotes: of the files that these are of, where both are known."""
     found: set[str] = set()
     for file in dict.fromkeys(quote.file for quote in item.quotes):
         quotes = [quote.text for quote in item.quotes if quote.file == file]
         own = [chunk for chunk in chunks if not file or chunk.file in (file, None)]
-        found |= relevant_ids([chunk.doc_id for chunk in own], [chunk.page_content for chunk in own], quotes)
+        found |= find_relevant_ids([chunk.doc_id for chunk in own], [chunk.page_content for chunk in own], quotes)
     return found
 
 
-def _context(found: Retrieval, relevant: set[str] | None, *, remote: bool) -> list[Mapping[str, Any]]:
+def _build_context_rows(found: Retrieval, relevant: set[str] | None, *, remote: bool) -> list[Mapping[str, Any]]:
     if not found.sources:
         return [{"problem": found.problem}]
     return [
@@ -236,7 +247,7 @@ def _context(found: Retrieval, relevant: set[str] | None, *, remote: bool) -> li
     ]
 
 
-def _scores(scores: RetrievalScores) -> dict[str, Any]:
+def _make_retrieval_columns(scores: RetrievalScores) -> dict[str, Any]:
     return asdict(scores)
 
 
@@ -245,7 +256,7 @@ OPTION_OF_FILTER = "--filter"
 
 def filter_faults(
     keys: Sequence[str],
-    how: AskedHow,
+    how: AskSettings,
     documents: Callable[[str, Sequence[str]], pa.Table],
     given_as: str = OPTION_OF_FILTER,
 ) -> dict[str, str]:
@@ -257,25 +268,28 @@ def filter_faults(
         return {}
     columns = ["doc_id", *(METADATA_COLUMNS[name] for name in how.filter)]
     parts = {key: documents(key, columns) for key in keys}
-    told = {key: text for key, rows in parts.items() if (text := unmatched(rows, how, given_as))}
-    if told and len(told) == sum(len(rows) > 0 for rows in parts.values()):
-        raise ConfigError(next(iter(told.values())))
-    return told
+    unmatched_filters = {key: text for key, rows in parts.items() if (text := explain_unmatched(rows, how, given_as))}
+    if unmatched_filters and len(unmatched_filters) == sum(len(rows) > 0 for rows in parts.values()):
+        raise ConfigError(next(iter(unmatched_filters.values())))
+    return unmatched_filters
 
 
-def unmatched(documents: pa.Table, how: AskedHow, given_as: str = OPTION_OF_FILTER) -> str | None:
-    """What is wrong with the filter, and what there is; None: it leaves documents, or it is for a server to say. Table: as of `are_allowed`."""
-    if not how.filter or how.retriever == REMOTE or not len(documents) or are_allowed(documents, how.filter).any():
+def explain_unmatched(documents: pa.Table, how: AskSettings, given_as: str = OPTION_OF_FILTER) -> str | None:
+    """What is wrong with the filter, and what there is; None: it leaves documents, or it is for a server to say. Table: as of `match_filter`."""
+    if not how.filter or how.retriever == REMOTE or not len(documents) or match_filter(documents, how.filter).any():
         return None
-    return f"{given_as} {' '.join(_named(how.filter))} matches no document; {'; '.join(_there_is(documents, how.filter))}"
+    return (
+        f"{given_as} {' '.join(_format_filter_values(how.filter))} matches no document; "
+        f"{'; '.join(_list_filter_values(documents, how.filter))}"
+    )
 
 
-def _named(where: Mapping[str, str | int]) -> list[str]:
+def _format_filter_values(where: Mapping[str, str | int]) -> list[str]:
     return [f"{name}={value}" for name, value in where.items()]
 
 
-def _there_is(documents: pa.Table, where: Mapping[str, str | int]) -> Iterator[str]:
+def _list_filter_values(documents: pa.Table, where: Mapping[str, str | int]) -> Iterator[str]:
     """Of each key the values, of those that are like the given one first."""
     for name, value in where.items():
         values = {str(one) for one in documents[METADATA_COLUMNS[name]].to_pylist() if one is not None}
-        yield f"{name} has {nearest(str(value), values)}"
+        yield f"{name} has {list_nearest(str(value), values)}"

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.metric import unrepeated
+from dtef_pipeline.qa.metric import require_unique_keys
 from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
-from dtef_pipeline.qa.scorers import known_scorers, no_scorer, scorer_names, scorer_of
-from dtef_pipeline.text.beginning import beginning
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.qa.scorers import describe_scorers, find_scorer, list_scorer_names, make_unscored_scorer
+from dtef_pipeline.text.beginning import shorten_to_line
+from dtef_pipeline.text.counted import format_count, list_first_names
 
 MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreWritten]
 """Makes what scores the response of a line; raises ItemError or ConfigError where the line does not say enough."""
@@ -99,27 +99,27 @@ def read_answer_lines(
     return found
 
 
-def scored_answer_lines(lines: Iterable[AnswerLine], statuses: Counter[str] | None = None) -> Iterator[str]:
+def score_answer_lines(lines: Iterable[AnswerLine], statuses: Counter[str] | None = None) -> Iterator[str]:
     """Each line with its score, as strict JSON, in order. `statuses`: counts what the scores came to."""
     for line in lines:
         score = line.score(line.written)
         if statuses is not None:
             statuses[score.status] += 1
-        yield _ENCODER.encode({**line.item, **_told(score)})
+        yield _ENCODER.encode({**line.item, **_describe_score(score)})
 
 
-def unknown_scorers(lines: Sequence[AnswerLine], outside: Collection[str]) -> str | None:
+def describe_unknown_scorers(lines: Sequence[AnswerLine], outside: Collection[str]) -> str | None:
     """A sentence on the lines whose scorers are not known, for people; None: all are. `outside`: the names of what callers brought."""
     names = Counter(line.item["scorer"] for line in lines)
-    unknown = {name: count for name, count in names.items() if name not in outside and scorer_of(name) is None}
+    unknown = {name: count for name, count in names.items() if name not in outside and find_scorer(name) is None}
     if not unknown:
         return None
-    named = and_more([beginning(name, 40) for name in unknown], _MOST_UNKNOWN_NAMED)
-    how_many = f"{sum(unknown.values()):,} of {counted(len(lines), 'line')}"
-    return f"{how_many} name scorers that are not known: {named}; known: {known_scorers(tuple(outside))}"
+    named = list_first_names([shorten_to_line(name, 40) for name in unknown], _MOST_UNKNOWN_NAMED)
+    how_many = f"{sum(unknown.values()):,} of {format_count(len(lines), 'line')}"
+    return f"{how_many} name scorers that are not known: {named}; known: {describe_scorers(tuple(outside))}"
 
 
-def _told(score: ItemScore) -> dict[str, Any]:
+def _describe_score(score: ItemScore) -> dict[str, Any]:
     return {
         "status": score.status,
         "value": score.value,
@@ -140,7 +140,7 @@ class _Reader:
         self._settings: dict[str, ScorerSettings] = {}
 
     def read(self, line: str) -> AnswerLine:
-        item = _json_object(line)
+        item = _parse_json_object(line)
         for key, (is_allowed, allowed) in _KINDS_OF_VALUE.items():
             value = item.get(key)
             if (value is not None or key == "response") and not is_allowed(value):
@@ -149,26 +149,26 @@ class _Reader:
             _refuse_value("response", None, _KINDS_OF_VALUE["response"][1])
         response = item.get("response")
         text = json.dumps(response, ensure_ascii=False) if isinstance(response, list) else response
-        return AnswerLine(item, Written(text, item.get("finish_reason")), self._scores(item))
+        return AnswerLine(item, Written(text, item.get("finish_reason")), self._prepare_line_scorer(item))
 
-    def _scores(self, item: dict[str, Any]) -> ScoreWritten:
+    def _prepare_line_scorer(self, item: dict[str, Any]) -> ScoreWritten:
         name = item.get("scorer")
         if not isinstance(name, str):
-            _refuse_value("scorer", name, ", ".join(scorer_names()))
+            _refuse_value("scorer", name, ", ".join(list_scorer_names()))
         if name in self._outside:
             return self._outside[name](item)
         if name in OUTSIDE_SCORERS:
-            _refuse_value("scorer", name, ", ".join((*scorer_names(), *self._outside)))
-        scorer = scorer_of(name)
+            _refuse_value("scorer", name, ", ".join((*list_scorer_names(), *self._outside)))
+        scorer = find_scorer(name)
         if scorer is None:
-            return no_scorer(name, tuple(self._outside))
-        reference, options = _reference(item), tuple(item.get("options") or ())
-        key = (scorer.name, reference, options, _settings_key(item))
+            return make_unscored_scorer(name, tuple(self._outside))
+        reference, options = _read_reference(item), tuple(item.get("options") or ())
+        key = (scorer.name, reference, options, _hash_settings(item))
         if key not in self._ready:
-            self._ready[key] = scorer.for_item(reference, options, self._settings_of(item, key[-1]))
+            self._ready[key] = scorer.prepare_item(reference, options, self._read_line_settings(item, key[-1]))
         return self._ready[key]
 
-    def _settings_of(self, item: dict[str, Any], key: str) -> ScorerSettings:
+    def _read_line_settings(self, item: dict[str, Any], key: str) -> ScorerSettings:
         """The settings of a line; lines of the same settings share them, and with them the lexicon."""
         if key not in self._settings:
             given = {name: item[name] for name in _SETTINGS_KEYS if item.get(name) is not None}
@@ -179,19 +179,19 @@ class _Reader:
 _SETTINGS_KEYS = ("strict", "penalty", "senses", "synonyms")
 
 
-def _settings_key(item: dict[str, Any]) -> str:
+def _hash_settings(item: dict[str, Any]) -> str:
     given = [item.get(name) for name in _SETTINGS_KEYS]
     return "" if given == [None] * len(given) else json.dumps(given, sort_keys=True)
 
 
-def _reference(item: dict[str, Any]) -> str:
+def _read_reference(item: dict[str, Any]) -> str:
     if "reference" not in item:
         _refuse_value("reference", None, "what is expected: a text, or a metric as JSON")
     reference = item["reference"]
     return reference if isinstance(reference, str) else json.dumps(reference, ensure_ascii=False)
 
 
-def _json_object(line: str) -> dict[str, Any]:
+def _parse_json_object(line: str) -> dict[str, Any]:
     try:
         found = _LINE_DECODER.decode(line.lstrip("\ufeff").strip())
         if line.count("[") + line.count("{") > _MANY_BRACKETS:
@@ -205,30 +205,32 @@ def _json_object(line: str) -> dict[str, Any]:
     return found
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_json_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number in JSON")
 
 
-def _finite_number(text: str) -> float:
+def _parse_finite_number(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise ValueError(f"the number {beginning(text, 40)} is too large")
+        raise ValueError(f"the number {shorten_to_line(text, 40)} is too large")
     return value
 
 
-_LINE_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite_number, object_pairs_hook=unrepeated)
+_LINE_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_json_constant, parse_float=_parse_finite_number, object_pairs_hook=require_unique_keys
+)
 _ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 
 
 def _refuse_line(problem: str, line: str | None = None) -> NoReturn:
     allowed = "a JSON object with scorer, response and reference"
-    raise ItemError(problem, where=_LINE_PLACE, arrived=None if line is None else beginning(line), allowed=allowed)
+    raise ItemError(problem, where=_LINE_PLACE, arrived=None if line is None else shorten_to_line(line), allowed=allowed)
 
 
 def _refuse_value(key: str, value: Any, allowed: str) -> NoReturn:
     shown = (
         value
         if value is None or isinstance(value, (bool, float))
-        else beginning(value if isinstance(value, str) else json.dumps(value))
+        else shorten_to_line(value if isinstance(value, str) else json.dumps(value))
     )
     raise ItemError(f"{key} is missing or not usable", where=_LINE_PLACE, arrived=shown, allowed=allowed)

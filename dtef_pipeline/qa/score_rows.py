@@ -62,7 +62,7 @@ class _Made:
         self.score.append(score)
 
 
-def _none_left_out(place: int, measure: Measure) -> bool:
+def _is_never_left_out(place: int, measure: Measure) -> bool:
     return False
 
 
@@ -71,7 +71,7 @@ def score_rows(
     items: pa.Table,
     scores_of: ScoreOf,
     measures_of: Mapping[str, Sequence[Measure]],
-    left_out: Callable[[int, Measure], bool] = _none_left_out,
+    left_out: Callable[[int, Measure], bool] = _is_never_left_out,
 ) -> pa.Table:
     """One row per response, scorer and metric, in the order of the responses.
 
@@ -84,16 +84,16 @@ def score_rows(
     for place, (item, status, text, reason, error) in enumerate(
         zip(*(responses[name].to_pylist() for name in names), strict=True)
     ):
-        if (without := _without_response(status, reason, error)) is None:
+        if (without := _score_without_response(status, reason, error)) is None:
             for measure, score in scores_of(place, Written(text, reason)):
                 made.add(place, measure, score)
         else:
             for measure in measures_of[item]:
                 made.add(place, measure, NOT_IN_SAMPLE if left_out(place, measure) else without)
-    return _table(responses, items, made)
+    return _build_score_table(responses, items, made)
 
 
-def _without_response(status: str, reason: str | None, error: str | None) -> ItemScore | None:
+def _score_without_response(status: str, reason: str | None, error: str | None) -> ItemScore | None:
     """The score of a call without a response that can be held against the model; None: there is one."""
     if status != ANSWERED_CALL:
         return ItemScore(status, reason=error)
@@ -102,10 +102,10 @@ def _without_response(status: str, reason: str | None, error: str | None) -> Ite
     return None
 
 
-def _table(responses: pa.Table, items: pa.Table, made: _Made) -> pa.Table:
+def _build_score_table(responses: pa.Table, items: pa.Table, made: _Made) -> pa.Table:
     taken = responses.select(list(_FROM_RESPONSES)).take(pa.array(made.place, pa.int64()))
     columns: dict[str, Any] = {name: taken[name] for name in taken.column_names}
-    columns |= _of_items(taken["item_id"], items)
+    columns |= _take_item_columns(taken["item_id"], items)
     columns |= {
         "scorer": [one.scorer for one in made.measure],
         "scorer_version": [one.version for one in made.measure],
@@ -117,7 +117,7 @@ def _table(responses: pa.Table, items: pa.Table, made: _Made) -> pa.Table:
         "score": [one.score for one in made.score],
         "how": [one.how for one in made.score],
         "flags": [list(one.flags) for one in made.score],
-        "detail": [_told(one.own) for one in made.score],
+        "detail": [_encode_own(one.own) for one in made.score],
         "reason": [one.reason for one in made.score],
     }
     arrays = [
@@ -127,12 +127,12 @@ def _table(responses: pa.Table, items: pa.Table, made: _Made) -> pa.Table:
     return pa.table(arrays, schema=QA_SCORES)
 
 
-def _of_items(wanted: pa.ChunkedArray, items: pa.Table) -> dict[str, pa.ChunkedArray]:
+def _take_item_columns(wanted: pa.ChunkedArray, items: pa.Table) -> dict[str, pa.ChunkedArray]:
     import pyarrow.compute as pc
 
     at = pc.index_in(wanted, value_set=items["item_id"].combine_chunks())
     return {name: items[name].take(at) for name in _OF_THE_ITEM}
 
 
-def _told(own: Mapping[str, Any]) -> str | None:
+def _encode_own(own: Mapping[str, Any]) -> str | None:
     return json.dumps(own, ensure_ascii=False, sort_keys=True, default=str) if own else None

@@ -13,11 +13,11 @@ import pyarrow as pa
 from scipy.special import ndtri
 
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.qa.latest_scores import latest_scores
+from dtef_pipeline.qa.latest_scores import load_latest_scores
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES, QA_VALIDITY
-from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, estimate_ratios, why_none
-from dtef_pipeline.statistics.proportions import wilson_interval
-from dtef_pipeline.tables import in_schema
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, estimate_ratios, explain_missing
+from dtef_pipeline.statistics.proportions import compute_wilson_interval
+from dtef_pipeline.tables import convert_to_schema
 
 Flags = npt.NDArray[np.bool_]
 POSITION, AGAINST_NUMERIC, SELF_JUDGED, FAILURES, LENGTH = (
@@ -51,26 +51,28 @@ def qa_validity(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     for name, schema in (("qa_judgements", QA_JUDGEMENTS), ("qa_responses", QA_RESPONSES)):
         if not has_table(connection, name):
             connection.register(name, schema.empty_table())
-    connection.register("latest_of_parts", latest_scores(connection))
+    connection.register("latest_of_parts", load_latest_scores(connection))
     rows = [
-        *_checked(connection.execute(_OF_ORDERS).df(), POSITION, _position_bias),
-        *_checked(connection.execute(_AGAINST).df(), AGAINST_NUMERIC, _disagreement),
-        *_checked(connection.execute(_EVERY_JUDGEMENT).df(), SELF_JUDGED, _self_judged),
-        *_checked(connection.execute(_EVERY_JUDGEMENT).df(), FAILURES, _failures),
-        *_checked(connection.execute(_LENGTHS_AND_SCORES).df(), LENGTH, _by_length),
+        *_iterate_findings(connection.execute(_OF_ORDERS).df(), POSITION, _measure_position_bias),
+        *_iterate_findings(connection.execute(_AGAINST).df(), AGAINST_NUMERIC, _measure_disagreement),
+        *_iterate_findings(connection.execute(_EVERY_JUDGEMENT).df(), SELF_JUDGED, _measure_self_judged),
+        *_iterate_findings(connection.execute(_EVERY_JUDGEMENT).df(), FAILURES, _measure_failures),
+        *_iterate_findings(connection.execute(_LENGTHS_AND_SCORES).df(), LENGTH, _correlate_with_length),
     ]
     connection.unregister("latest_of_parts")
     place = {check: at for at, check in enumerate(QA_VALIDITY_CHECKS)}
     frame = pd.DataFrame(rows, columns=QA_VALIDITY.names)
-    frame = frame.sort_values(["check", "suite", "condition", "metric", "measured_by", "model_variant"], key=_in_place(place))
-    return in_schema(frame, QA_VALIDITY)
+    frame = frame.sort_values(
+        ["check", "suite", "condition", "metric", "measured_by", "model_variant"], key=_make_check_key(place)
+    )
+    return convert_to_schema(frame, QA_VALIDITY)
 
 
-def _in_place(place: Mapping[str, int]) -> Any:
+def _make_check_key(place: Mapping[str, int]) -> Any:
     return lambda column: column.map(place) if column.name == "check" else column
 
 
-def _checked(frame: pd.DataFrame, check: str, finding: Any) -> Iterator[dict[str, Any]]:
+def _iterate_findings(frame: pd.DataFrame, check: str, finding: Any) -> Iterator[dict[str, Any]]:
     """One row for each model, condition and measure of the frame."""
     keys = [*_WHOSE, "metric", "measured_by"]
     for values, own in frame.groupby(keys, sort=True):
@@ -112,7 +114,7 @@ _LENGTHS_AND_SCORES = f"""
 """
 
 
-def _position_bias(own: pd.DataFrame) -> ValidityFinding | None:
+def _measure_position_bias(own: pd.DataFrame) -> ValidityFinding | None:
     """The range of the means over orders of the options, on the items that are scored in every order; None: of one order alone.
 
     It is the largest difference of two orders, |d|. With t at 95 % over all pairs of orders (Bonferroni) and s the standard error of a paired
@@ -123,7 +125,7 @@ def _position_bias(own: pd.DataFrame) -> ValidityFinding | None:
     grid = own.pivot_table(values="score", index="item", columns="of_order").dropna().to_numpy(dtype=np.float64)
     n, orders = grid.shape
     if n < MIN_CLUSTERS:
-        return ValidityFinding(None, None, None, n, False, why_none(n, "item", "range"))
+        return ValidityFinding(None, None, None, n, False, explain_missing(n, "item", "range"))
     first, second = np.triu_indices(orders, k=1)
     found = estimate_ratios(grid[:, first] - grid[:, second], np.ones((n, len(first))))
     size, reach = np.abs(found.value), found.interval(1 - (1 - CONFIDENCE) / len(first))[1] - found.value
@@ -131,35 +133,39 @@ def _position_bias(own: pd.DataFrame) -> ValidityFinding | None:
     return ValidityFinding(float(size.max()), low, high, n, low > 0)
 
 
-def _share(is_so: Flags, most: float, what: str) -> ValidityFinding:
+def _measure_share(is_so: Flags, most: float, what: str) -> ValidityFinding:
     """A share of responses; warned of where it is above `most`."""
     n, count = len(is_so), int(is_so.sum())
-    low, high = (float(end) for end in wilson_interval(count, n))
+    low, high = (float(end) for end in compute_wilson_interval(count, n))
     return ValidityFinding(count / n, low, high, n, count > most * n, f"{count:,} of {n:,} {what}" if count else "")
 
 
-def _disagreement(own: pd.DataFrame) -> ValidityFinding:
-    return _share(
+def _measure_disagreement(own: pd.DataFrame) -> ValidityFinding:
+    return _measure_share(
         own["disagrees"].to_numpy(dtype=np.bool_), MOST_DISAGREED, "responses are right for one and wrong for the other"
     )
 
 
-def _self_judged(own: pd.DataFrame) -> ValidityFinding | None:
+def _measure_self_judged(own: pd.DataFrame) -> ValidityFinding | None:
     judged = own[own["score"].notna()]
     if not len(judged):
         return None
-    found = _share(
+    found = _measure_share(
         judged["self_judged"].fillna(False).to_numpy(dtype=np.bool_), 0.0, "judgements are by a model of the same maker"
     )
     return found._replace(low=None, high=None)
 
 
-def _failures(own: pd.DataFrame) -> ValidityFinding | None:
+def _measure_failures(own: pd.DataFrame) -> ValidityFinding | None:
     wanted = own[~own["reason"].isin(_LEFT_UNJUDGED)]
-    return _share(wanted["score"].isna().to_numpy(dtype=np.bool_), MOST_FAILED, "judgements failed") if len(wanted) else None
+    return (
+        _measure_share(wanted["score"].isna().to_numpy(dtype=np.bool_), MOST_FAILED, "judgements failed")
+        if len(wanted)
+        else None
+    )
 
 
-def _by_length(own: pd.DataFrame) -> ValidityFinding:
+def _correlate_with_length(own: pd.DataFrame) -> ValidityFinding:
     """Spearman's correlation over items, draws averaged first.
 
     Interval by Fisher's transformation with the variance (1 + r^2 / 2) / (n - 3) of Bonett and Wright (2000).
@@ -168,7 +174,7 @@ def _by_length(own: pd.DataFrame) -> ValidityFinding:
     n = len(items)
     if n < MIN_CLUSTERS or (np.ptp(items.to_numpy(dtype=np.float64), axis=0) == 0).any():
         alike = "no correlation: all responses are equally long, or have the same score"
-        return ValidityFinding(None, None, None, n, False, why_none(n, "item", "correlation") or alike)
+        return ValidityFinding(None, None, None, n, False, explain_missing(n, "item", "correlation") or alike)
     r = float(items["length"].corr(items["score"], method="spearman"))
     middle = np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
     reach = ndtri((1 + CONFIDENCE) / 2) * np.sqrt((1 + r**2 / 2) / (n - 3))

@@ -10,7 +10,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.model import ItemScore, Scorer, ScorerSettings, ScoreWritten
 from dtef_pipeline.qa.reading.choice import ExactChoice
 from dtef_pipeline.qa.reading.numeric import Numeric
-from dtef_pipeline.qa.socioscope.lexicon import lexicon_fingerprint
+from dtef_pipeline.qa.socioscope.lexicon import make_lexicon_fingerprint
 from dtef_pipeline.qa.socioscope.lists import ListMany, ListOne
 from dtef_pipeline.qa.socioscope.picks import PickMany, PickOne
 from dtef_pipeline.qa.socioscope.rationale import YesNoRationale
@@ -41,45 +41,45 @@ _BY_SCORER_NAME = {scorer.name: scorer for scorer in _SCORERS}
 _BY_FOLDED_TYPE = {spelled.casefold(): name for spelled, name in SCORER_OF_TYPE.items()}
 
 
-def scorer_of(name_or_type: str) -> Scorer | None:
+def find_scorer(name_or_type: str) -> Scorer | None:
     """The scorer of a name, or of a type, whose case and outer spaces do not matter. None: there is none.
 
     Scorers of this package come first. Raises ConfigError for one of another package that cannot be loaded.
     """
     wanted = name_or_type.strip()
     name = _BY_FOLDED_TYPE.get(wanted.casefold(), wanted)
-    return _BY_SCORER_NAME.get(name) or _loaded(name)
+    return _BY_SCORER_NAME.get(name) or _load_scorer(name)
 
 
-def scorer_names() -> list[str]:
+def list_scorer_names() -> list[str]:
     """The names of all scorers: those of this package, then those of others."""
-    return [*_BY_SCORER_NAME, *(name for name in sorted(_added()) if name not in _BY_SCORER_NAME)]
+    return [*_BY_SCORER_NAME, *(name for name in sorted(_find_added_scorers()) if name not in _BY_SCORER_NAME)]
 
 
-def known_scorers(others: Sequence[str] = ()) -> str:
+def describe_scorers(others: Sequence[str] = ()) -> str:
     """The types that are scored, and the names of all scorers, in words; `others`: those that only the caller can use."""
-    return ", ".join((*SCORER_OF_TYPE, *scorer_names(), *others))
+    return ", ".join((*SCORER_OF_TYPE, *list_scorer_names(), *others))
 
 
-def no_scorer(name_or_type: str, others: Sequence[str] = ()) -> ScoreWritten:
+def make_unscored_scorer(name_or_type: str, others: Sequence[str] = ()) -> ScoreWritten:
     """Scores any reply to an item whose type nothing scores: without a value."""
-    score = ItemScore("no_scorer", reason=f"nothing scores the type {name_or_type}; known: {known_scorers(others)}")
+    score = ItemScore("no_scorer", reason=f"nothing scores the type {name_or_type}; known: {describe_scorers(others)}")
     return lambda written: score
 
 
-def lexicon_of(scorer: Scorer, settings: ScorerSettings) -> str | None:
-    """What stands in the scores of a scorer for its synonyms, as in `lexicon_fingerprint`; None: it uses none, or there are none."""
-    return lexicon_fingerprint(settings) if getattr(scorer, "uses_lexicon", False) else None
+def find_lexicon_name(scorer: Scorer, settings: ScorerSettings) -> str | None:
+    """What stands in the scores of a scorer for its synonyms, as in `make_lexicon_fingerprint`; None: it uses none, or there are none."""
+    return make_lexicon_fingerprint(settings) if getattr(scorer, "uses_lexicon", False) else None
 
 
 @lru_cache(maxsize=1)
-def _added() -> dict[str, EntryPoint]:
+def _find_added_scorers() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=SCORER_GROUP)}
 
 
 @lru_cache(maxsize=64)
-def _loaded(name: str) -> Scorer | None:
-    point = _added().get(name)
+def _load_scorer(name: str) -> Scorer | None:
+    point = _find_added_scorers().get(name)
     if point is None:
         return None
     try:

@@ -18,8 +18,8 @@ from dtef_pipeline.qa.judging.arbitration import (
     NOT_IN_SAMPLE,
     SKIPPED_BUDGET,
     SKIPPED_SAMPLE,
-    arbiter_score,
-    over_budget,
+    compute_arbiter_score,
+    describe_over_budget,
 )
 from dtef_pipeline.qa.judging.judged_rows import JUDGE_SCORER, VERBATIM_SCORER
 from dtef_pipeline.qa.model import (
@@ -33,11 +33,11 @@ from dtef_pipeline.qa.model import (
     ScoreWritten,
     Written,
 )
-from dtef_pipeline.qa.option_order import original_letter, shown_letter
+from dtef_pipeline.qa.option_order import find_original_letter, find_shown_letter
 from dtef_pipeline.qa.program import CODE_SCORER, CODE_VERSION
 from dtef_pipeline.qa.score_rows import Measure
-from dtef_pipeline.qa.scorers import lexicon_of, scorer_of
-from dtef_pipeline.qa.socioscope.rationale import YesNoRationale, waits_for_judge, with_judged_rationale
+from dtef_pipeline.qa.scorers import find_lexicon_name, find_scorer
+from dtef_pipeline.qa.socioscope.rationale import YesNoRationale, add_judged_rationale, is_waiting_for_judge
 from dtef_pipeline.qa.tables import QA_RESPONSE_KEY
 from dtef_pipeline.qa.transcripts.cited_reply import CitedReply, read_cited
 
@@ -52,7 +52,7 @@ ResponseKey = tuple[str, str, str, int]
 """Item, condition, model variant and draw: one response of a part's snapshot."""
 
 
-class ItemAsked(NamedTuple):
+class ScoringItem(NamedTuple):
     """What is needed to score responses to an item under a condition."""
 
     scorers: tuple[str, ...]
@@ -62,7 +62,7 @@ class ItemAsked(NamedTuple):
     """Places, in the file's order, of the options as they were shown; None: the file's order."""
 
 
-class JudgedBy(NamedTuple):
+class JudgeRecord(NamedTuple):
     """A judge whose word on responses of a part is known."""
 
     variant: str = ""
@@ -72,7 +72,7 @@ class JudgedBy(NamedTuple):
     """What it looked at: each is a metric of its own, beside their mean."""
 
     @property
-    def told(self) -> str:
+    def measured_by_text(self) -> str:
         """What `measured_by` says of it."""
         label = self.snapshot if self.snapshot != JUDGE_SNAPSHOT else ""
         return ", ".join(filter(None, (f"{JUDGE_SCORER} {ARBITER_VERSION}", self.variant, "+".join(self.evaluators), label)))
@@ -82,21 +82,21 @@ class JudgedBy(NamedTuple):
         return [self.measure(metric) for metric in (JUDGED_METRIC, *self.evaluators)]
 
     def measure(self, metric: str = JUDGED_METRIC) -> Measure:
-        return Measure(JUDGE_SCORER, ARBITER_VERSION, metric, self.told)
+        return Measure(JUDGE_SCORER, ARBITER_VERSION, metric, self.measured_by_text)
 
     def own(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Its rows among those of a response."""
         return [row for row in rows if (row["judge_variant"], row["judge_snapshot"]) == (self.variant, self.snapshot)]
 
 
-_NO_JUDGE = JudgedBy()
+_NO_JUDGE = JudgeRecord()
 
 
 @dataclass(slots=True)
 class PartScoring:
     """The scores of the responses of one part and snapshot."""
 
-    asked: Mapping[tuple[str, str], ItemAsked]
+    asked: Mapping[tuple[str, str], ScoringItem]
     """By item and condition."""
     registry: Mapping[str, Scorer]
     settings: ScorerSettings = field(default_factory=ScorerSettings)
@@ -107,25 +107,25 @@ class PartScoring:
     citations: Mapping[ResponseKey, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     cites: bool = False
     """Whether responses are JSON with an answer and citations, of which the answer is scored."""
-    judges: Sequence[JudgedBy] = ()
+    judges: Sequence[JudgeRecord] = ()
     """Whose word on the part is known, the latest first."""
     executed_at: Sequence[str] = ("",)
     """Levels of the sandbox that programs of the part were run at. At each stand also the responses that needed none."""
     _ready: dict[tuple[str, str, str], ScoreWritten | ItemScore] = field(default_factory=dict)
     _seen: dict[tuple[str, str, str | None, str | None], list[tuple[Measure, ItemScore]]] = field(default_factory=dict)
 
-    def scores_of(self, place: int, written: Written) -> list[tuple[Measure, ItemScore]]:
+    def compute_scores_of(self, place: int, written: Written) -> list[tuple[Measure, ItemScore]]:
         """All scores of a response, one per metric."""
         key = self.keys[place]
         item, condition = key[:2]
-        found = [(one, self._with_rationale(key, score)) for one, score in self._by_formula(item, condition, written)]
+        found = [(one, self._add_rationale(key, score)) for one, score in self._score_by_formula(item, condition, written)]
         names = self.asked[item, condition].scorers
         if JUDGE_SCORER in names:
-            found += self._by_judge(key, written)
+            found += self._score_by_judge(key, written)
         if CODE_SCORER in names:
-            found += self._by_tests(key)
+            found += self._score_by_tests(key)
         if VERBATIM_SCORER in names:
-            found += self._by_quotations(key)
+            found += self._score_by_quotations(key)
         return found
 
     def measures(self) -> dict[str, list[Measure]]:
@@ -133,19 +133,19 @@ class PartScoring:
         found: dict[str, dict[str, Measure]] = defaultdict(dict)
         for (item, _), asked in self.asked.items():
             for name in asked.scorers:
-                for measure in self._measures_of(name):
+                for measure in self._list_measures_of(name):
                     found[item][f"{measure.metric} {measure.scorer} {measure.measured_by}"] = measure
             if not found[item]:
                 found[item][""] = _NO_SCORER
         return {item: list(measures.values()) for item, measures in found.items()}
 
-    def left_out(self, place: int, measure: Measure) -> bool:
+    def is_left_out(self, place: int, measure: Measure) -> bool:
         """Whether the sample of the judge that a measure is of leaves out a response that there is not."""
-        judge = next((one for one in self.judges if one.told == measure.measured_by), None)
+        judge = next((one for one in self.judges if one.measured_by_text == measure.measured_by), None)
         rows = judge.own(self.judgements.get(self.keys[place], ())) if judge else ()
         return bool(rows) and all(row["reason"] == SKIPPED_SAMPLE for row in rows)
 
-    def _measures_of(self, name: str) -> Iterator[Measure]:
+    def _list_measures_of(self, name: str) -> Iterator[Measure]:
         if name in self.registry:
             yield self._measure(name)
         elif name == VERBATIM_SCORER:
@@ -159,17 +159,17 @@ class PartScoring:
         version, metric = self.registry[name].version, _METRIC_OF.get(name, GRADED_METRIC)
         if metric == RIGHT_METRIC:
             return Measure(name, version, metric, f"{name} {version}")
-        return Measure(name, version, metric, self._graded_by(), lexicon_of(self.registry[name], self.settings))
+        return Measure(name, version, metric, self._describe_grading(), find_lexicon_name(self.registry[name], self.settings))
 
-    def _graded_by(self) -> str:
+    def _describe_grading(self) -> str:
         """The same for all scorers that grade by type: items of several types make one mean."""
         graded = [scorer for name, scorer in self.registry.items() if name not in _METRIC_OF]
-        lexicons = sorted({found for one in graded if (found := lexicon_of(one, self.settings))})
-        reader = next((judge.told for judge in self.judges if RATIONALE in judge.evaluators), None)
+        lexicons = sorted({found for one in graded if (found := find_lexicon_name(one, self.settings))})
+        reader = next((judge.measured_by_text for judge in self.judges if RATIONALE in judge.evaluators), None)
         told = [f"by type {max(one.version for one in graded)}", *(f"lexicon {found}" for found in lexicons)]
         return ", ".join([*told, *([f"reasons by {reader}"] if reader else [])])
 
-    def _by_formula(self, item: str, condition: str, written: Written) -> list[tuple[Measure, ItemScore]]:
+    def _score_by_formula(self, item: str, condition: str, written: Written) -> list[tuple[Measure, ItemScore]]:
         known = (item, condition, written.text, written.finish_reason)
         if known not in self._seen:
             self._seen[known] = list(self._read(item, condition, written))
@@ -177,55 +177,57 @@ class PartScoring:
 
     def _read(self, item: str, condition: str, written: Written) -> Iterator[tuple[Measure, ItemScore]]:
         asked = self.asked[item, condition]
-        if not any(True for name in asked.scorers for _ in self._measures_of(name)):
+        if not any(True for name in asked.scorers for _ in self._list_measures_of(name)):
             named = f": {', '.join(asked.scorers)}" if asked.scorers else ""
             yield _NO_SCORER, ItemScore("no_scorer", reason=f"nothing scores this type of question{named}")
         reply = read_cited(written.text) if self.cites else CitedReply(written.text or "")
         answer = replace(written, text=reply.answer) if self.cites else written
         for name in asked.scorers:
             if name in self.registry:
-                ready = self._scorer(item, condition, name)
-                reasoned = replace(answer, text=reply.reasoned) if self.cites and name == YesNoRationale.name else answer
+                ready = self._prepare_scorer(item, condition, name)
+                reasoned = (
+                    replace(answer, text=reply.answer_with_reasons) if self.cites and name == YesNoRationale.name else answer
+                )
                 score = ready if isinstance(ready, ItemScore) else ready(reasoned)
-                yield self._measure(name), in_file_order(as_replied(score, reply), asked)
+                yield self._measure(name), restore_file_letter(add_reply_flags(score, reply), asked)
 
-    def _with_rationale(self, key: ResponseKey, score: ItemScore) -> ItemScore:
+    def _add_rationale(self, key: ResponseKey, score: ItemScore) -> ItemScore:
         """The score with what a judge said of the reasons, where it waits for that."""
-        if not waits_for_judge(score):
+        if not is_waiting_for_judge(score):
             return score
         row = next((one for one in self.judgements.get(key, ()) if one["evaluator"] == RATIONALE), None)
         if row is None:
             return score
         if row["reason"] in (SKIPPED_SAMPLE, SKIPPED_BUDGET):
-            why = NOT_IN_SAMPLE.reason if row["reason"] == SKIPPED_SAMPLE else over_budget(row.get("error"))
+            why = NOT_IN_SAMPLE.reason if row["reason"] == SKIPPED_SAMPLE else describe_over_budget(row.get("error"))
             return replace(score, status=row["reason"], reason=f"a judge reads the reasons, and did not read these: {why}")
-        return with_judged_rationale(score, row["score"], row["reason"])
+        return add_judged_rationale(score, row["score"], row["reason"])
 
-    def _scorer(self, item: str, condition: str, name: str) -> ScoreWritten | ItemScore:
+    def _prepare_scorer(self, item: str, condition: str, name: str) -> ScoreWritten | ItemScore:
         key = (item, condition, name)
         if key not in self._ready:
             asked = self.asked[item, condition]
-            reference, options = as_shown(asked)
+            reference, options = select_as_shown(asked)
             try:
-                self._ready[key] = self.registry[name].for_item(reference, options, self.settings)
+                self._ready[key] = self.registry[name].prepare_item(reference, options, self.settings)
             except ItemError as error:
                 self._ready[key] = ItemScore("unscorable", reason=str(error))
         return self._ready[key]
 
-    def _by_judge(self, key: ResponseKey, written: Written) -> Iterator[tuple[Measure, ItemScore]]:
+    def _score_by_judge(self, key: ResponseKey, written: Written) -> Iterator[tuple[Measure, ItemScore]]:
         rows = self.judgements.get(key, ())
         known = [judge for judge in self.judges if judge.own(rows)]
         for judge in known or self.judges[:1] or (_NO_JUDGE,):
-            yield from _judged_scores(judge, judge.own(rows), written)
+            yield from _iterate_judge_scores(judge, judge.own(rows), written)
 
-    def _by_tests(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
+    def _score_by_tests(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
         row = self.executions.get(key)
-        score = executed_score(row) if row else ItemScore("missing", reason="its code was not run")
+        score = score_execution(row) if row else ItemScore("missing", reason="its code was not run")
         for level in self.executed_at:
             here = row is None or row["isolation"] in (None, level)
             yield _measure_at(level), score if here else ItemScore("missing", reason="its code was run at another level")
 
-    def _by_quotations(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
+    def _score_by_quotations(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
         rows = self.citations.get(key, ())
         for name, measure in _OF_QUOTATIONS.items():
             if rows:
@@ -236,20 +238,25 @@ class PartScoring:
                 yield measure, ItemScore("missing", own={"citations": 0}, reason=CITES_NOTHING)
 
 
-def _judged_scores(judge: JudgedBy, rows: Sequence[Mapping[str, Any]], written: Written) -> Iterator[tuple[Measure, ItemScore]]:
+def _iterate_judge_scores(
+    judge: JudgeRecord, rows: Sequence[Mapping[str, Any]], written: Written
+) -> Iterator[tuple[Measure, ItemScore]]:
     """What one judge's rows on a response come to: the mean of its evaluators, and each of them."""
     scores = {row["evaluator"]: row["score"] for row in rows}
     reasons = {row["evaluator"]: row["reason"] for row in rows}
-    if (without := _not_judged(written, reasons)) is not None:
+    if (without := _score_not_judged(written, reasons)) is not None:
         yield from ((measure, without) for measure in judge.measures())
         return
     errors = {row["evaluator"]: row["error"] for row in rows}
-    yield judge.measure(), arbiter_score(scores, reasons, self_judged=any(row["self_judged"] for row in rows), errors=errors)
+    yield (
+        judge.measure(),
+        compute_arbiter_score(scores, reasons, self_judged=any(row["self_judged"] for row in rows), errors=errors),
+    )
     for name, score in scores.items():
-        yield judge.measure(name), arbiter_score({name: score}, {name: reasons[name]}, errors=errors)
+        yield judge.measure(name), compute_arbiter_score({name: score}, {name: reasons[name]}, errors=errors)
 
 
-def _not_judged(written: Written, reasons: Mapping[str, str | None]) -> ItemScore | None:
+def _score_not_judged(written: Written, reasons: Mapping[str, str | None]) -> ItemScore | None:
     """The score of a response that no evaluator looked at; None: one did."""
     if not reasons:
         return ItemScore("missing", reason="nobody judged it") if (written.text or "").strip() else BLANK_ANSWER
@@ -263,30 +270,30 @@ _OF_QUOTATIONS = {
 _NO_SCORER = Measure("none", 0, GRADED_METRIC, "no scorer")
 
 
-def as_shown(asked: ItemAsked) -> tuple[str, tuple[str, ...]]:
+def select_as_shown(asked: ScoringItem) -> tuple[str, tuple[str, ...]]:
     """The reference and the options as the model saw them."""
     if asked.order is None:
         return asked.reference, asked.options
     options = tuple(asked.options[place] for place in asked.order)
-    return shown_letter(asked.reference, asked.order), options
+    return find_shown_letter(asked.reference, asked.order), options
 
 
-def as_replied(score: ItemScore, reply: CitedReply) -> ItemScore:
+def add_reply_flags(score: ItemScore, reply: CitedReply) -> ItemScore:
     """The score of an answer with what was noticed of the reply that it stands in; where none can be read in that, it is unparseable."""
     if reply.problem is not None and score.status in (OK_STATUS, UNPARSEABLE_STATUS):
         return ItemScore(UNPARSEABLE_STATUS, flags=reply.flags, reason=reply.problem)
     return replace(score, flags=(*score.flags, *reply.flags)) if reply.flags else score
 
 
-def in_file_order(score: ItemScore, asked: ItemAsked) -> ItemScore:
+def restore_file_letter(score: ItemScore, asked: ScoringItem) -> ItemScore:
     """The score with the letter that the answer has in the file beside the one that was shown."""
     letter = score.own.get("letter")
     if asked.order is None or not letter:
         return score
-    return replace(score, own={**score.own, "file_letter": original_letter(letter, asked.order)})
+    return replace(score, own={**score.own, "file_letter": find_original_letter(letter, asked.order)})
 
 
-def executed_score(row: Mapping[str, Any]) -> ItemScore:
+def score_execution(row: Mapping[str, Any]) -> ItemScore:
     """The score of a row of `qa_executions`: 1 where the tests passed, 0 where the program is at fault, else none."""
     own = {name: row[name] for name in ("verdict", "isolation", "python") if row[name]}
     if row["verdict"] in UNDECIDED_CHECKS:
@@ -294,7 +301,7 @@ def executed_score(row: Mapping[str, Any]) -> ItemScore:
     return ItemScore(OK_STATUS, float(row["verdict"] == PASSED_CHECK), row["verdict"], tuple(row["flags"]), own, row["message"])
 
 
-def asked_items(items: pa.Table, prompts: pa.Table) -> dict[tuple[str, str], ItemAsked]:
+def load_asked_items(items: pa.Table, prompts: pa.Table) -> dict[tuple[str, str], ScoringItem]:
     """What is needed to score responses, by item and condition. Tables: `qa_items` and `qa_prompts` of one part."""
     names = ("item_id", "scorers", "reference", "options")
     known = {item: rest for item, *rest in zip(*(items[name].to_pylist() for name in names), strict=True)}
@@ -303,39 +310,39 @@ def asked_items(items: pa.Table, prompts: pa.Table) -> dict[tuple[str, str], Ite
         *(prompts[name].to_pylist() for name in ("item_id", "condition", "option_order")), strict=True
     ):
         scorers, reference, options = known[item]
-        found[item, condition] = ItemAsked(tuple(scorers), reference, tuple(options), None if order is None else tuple(order))
+        found[item, condition] = ScoringItem(tuple(scorers), reference, tuple(options), None if order is None else tuple(order))
     return found
 
 
-def formulas(asked: Iterable[ItemAsked]) -> dict[str, Scorer]:
+def select_formulas(asked: Iterable[ScoringItem]) -> dict[str, Scorer]:
     """By name the scorers that read responses by a formula, of those that the items name."""
     names = dict.fromkeys(name for one in asked for name in one.scorers)
-    return {name: scorer for name in names if (scorer := scorer_of(name)) is not None}
+    return {name: scorer for name in names if (scorer := find_scorer(name)) is not None}
 
 
-def response_keys(rows: pa.Table) -> list[ResponseKey]:
+def list_response_keys(rows: pa.Table) -> list[ResponseKey]:
     """The key of each row of a table of responses, judgements, executions or citations."""
     return list(zip(*(rows[name].to_pylist() for name in QA_RESPONSE_KEY), strict=True))
 
 
-def by_response(rows: pa.Table) -> dict[ResponseKey, list[dict[str, Any]]]:
+def group_by_response(rows: pa.Table) -> dict[ResponseKey, list[dict[str, Any]]]:
     """The rows of a table that has several per response."""
     found: dict[ResponseKey, list[dict[str, Any]]] = defaultdict(list)
-    for key, row in zip(response_keys(rows), rows.to_pylist(), strict=True):
+    for key, row in zip(list_response_keys(rows), rows.to_pylist(), strict=True):
         found[key].append(row)
     return found
 
 
-def judges_of(judgements: pa.Table) -> list[JudgedBy]:
+def list_judges(judgements: pa.Table) -> list[JudgeRecord]:
     """The judges of rows of `qa_judgements`, in the order in which they first occur."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     names = ("judge_variant", "judge_snapshot", "evaluator")
     for variant, snapshot, evaluator in zip(*(judgements[name].to_pylist() for name in names), strict=True):
         found[variant, snapshot].add(evaluator)
-    return [JudgedBy(*judge, tuple(sorted(evaluators))) for judge, evaluators in found.items()]
+    return [JudgeRecord(*judge, tuple(sorted(evaluators))) for judge, evaluators in found.items()]
 
 
-def levels_of(executions: pa.Table) -> list[str]:
+def list_levels(executions: pa.Table) -> list[str]:
     """Levels of the sandbox in rows of `qa_executions`, sorted: several where a run was ended before it had come to all; "" alone: none."""
     return sorted(set(executions["isolation"].to_pylist()) - {None}) or [""]
 

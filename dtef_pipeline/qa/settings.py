@@ -17,23 +17,23 @@ from dtef_pipeline.family.run_settings import (
     Door,
     RunSettings,
     Setting,
-    readable,
+    make_validator,
 )
 from dtef_pipeline.qa.conditions import MOST_SHOTS
 from dtef_pipeline.qa.tables import QA_SPACE
-from dtef_pipeline.qa.transcripts.metadata import written_filter
+from dtef_pipeline.qa.transcripts.metadata import parse_filter
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.text.nearest import fitting
+from dtef_pipeline.text.nearest import filter_by_patterns
 
 if TYPE_CHECKING:
     from dtef_pipeline.qa.model import ScorerSettings
-    from dtef_pipeline.qa.prompt_rows import AskedHow
+    from dtef_pipeline.qa.prompt_rows import AskSettings
 
 QA_PANEL_SECTION = "qa"
 _NOT_COMMAND = (Door.PANEL, Door.API)
 
 
-def _sandbox_level(value: Any) -> Any:
+def _read_sandbox_level(value: Any) -> Any:
     """YAML takes a bare off for false."""
     return "off" if value is False else value
 
@@ -63,7 +63,7 @@ class QaSettings(RunSettings):
     """How the chunks of transcripts are found that go with an item; remote: by the server of DTEF_SOCIOSCOPE_URL."""
     k: Annotated[int, Field(ge=1, le=1_000)] = 10
     """Number of chunks of transcripts to show."""
-    filter: Annotated[list[str], readable(written_filter, "filter: "), Setting(metavar="KEY=VALUE", unset="all")] = []
+    filter: Annotated[list[str], make_validator(parse_filter, "filter: "), Setting(metavar="KEY=VALUE", unset="all")] = []
     """Only documents whose metadata has this value, as in PROJECT=US-002 or YEAR=2024. One that leaves no document is refused."""
     judges: Annotated[
         str | None, Field(min_length=1), Setting(NOT_API, metavar="FILE", is_file=True, unset="data/judges.yaml")
@@ -79,12 +79,12 @@ class QaSettings(RunSettings):
     allow_unpriced: Annotated[list[str], Setting(_NOT_COMMAND)] = []
     """Judges that are asked under a daily budget though their price is not known."""
     rejudge: Annotated[
-        str | None, readable(lambda label: label and require_safe(label)), Setting(ONLY_COMMAND, metavar="LABEL")
+        str | None, make_validator(lambda label: label and require_safe(label)), Setting(ONLY_COMMAND, metavar="LABEL")
     ] = None
     """Have everything judged afresh, stored under this label."""
     sandbox: Annotated[
         Literal["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"] | None,
-        BeforeValidator(_sandbox_level),
+        BeforeValidator(_read_sandbox_level),
         Setting(ONLY_PANEL),
     ] = None
     """Isolation that code is run in; none: as DTEF_SANDBOX says, else auto."""
@@ -105,12 +105,12 @@ class QaSettings(RunSettings):
     """Seed of the choice of those that are new."""
 
     @property
-    def how(self) -> AskedHow:
+    def how(self) -> AskSettings:
         """How items are asked."""
-        from dtef_pipeline.qa.prompt_rows import AskedHow
+        from dtef_pipeline.qa.prompt_rows import AskSettings
 
-        where = written_filter(self.filter)
-        return AskedHow(self.template, self.few_shot, self.few_shot_as, self.order, self.retriever, self.k, where)
+        where = parse_filter(self.filter)
+        return AskSettings(self.template, self.few_shot, self.few_shot_as, self.order, self.retriever, self.k, where)
 
     @property
     def scoring(self) -> ScorerSettings:
@@ -139,7 +139,7 @@ QA_STAGE_SETTINGS = {
 QA_ANCHOR_SETTINGS = (*ASKING_SETTINGS, *_ARBITER, "anchors", "anchor_seed")
 
 
-def chosen_parts(
+def choose_parts(
     known: Sequence[str], suites: Sequence[str], parts: Sequence[str], *, given_as: tuple[str, str] = ("--suite", "--part")
 ) -> list[str]:
     """The parts among those `known` whose suite fits any pattern of `suites` and that fit any of `parts`, in their order; all without patterns.
@@ -147,14 +147,14 @@ def chosen_parts(
     A pattern of parts is a name (`college_*`), or has its suite before it (`mmlu/*`). Raises ConfigError for a pattern that fits none;
     `given_as`: what the patterns of suites and of parts are called where they are given.
     """
-    of_suites = set(fitting(list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known)), suites, given_as[0]))
+    of_suites = set(filter_by_patterns(list(dict.fromkeys(QA_SPACE.split(key)[0] for key in known)), suites, given_as[0]))
     among = [key for key in known if QA_SPACE.split(key)[0] in of_suites]
-    return fitting(among, [one if "/" in one else f"*/{one}" for one in parts], given_as[1])
+    return filter_by_patterns(among, [one if "/" in one else f"*/{one}" for one in parts], given_as[1])
 
 
-def parts_of_panel(panel: QaSettings, known: Sequence[str]) -> list[str]:
+def select_panel_parts(panel: QaSettings, known: Sequence[str]) -> list[str]:
     """The parts that a panel names among those `known`, in their order; none where it names none. Raises ConfigError for one that none fits."""
     if not known or not panel.names_parts:
         return []
     called = (f"{QA_PANEL_SECTION}.suites:", f"{QA_PANEL_SECTION}.parts:")
-    return chosen_parts(known, panel.suites, panel.parts, given_as=called)
+    return choose_parts(known, panel.suites, panel.parts, given_as=called)

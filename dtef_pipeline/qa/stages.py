@@ -13,11 +13,36 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import ConfigError, DtefError
-from dtef_pipeline.family.stage import CallPlan, Check, Inputs, Lengths, Replies, Stage, Tables, few_failures, unique
-from dtef_pipeline.qa.answering import failed_look_ups, never_asked, prompts_of, qa_merged, qa_requests, qa_response_rows
-from dtef_pipeline.qa.judging.judged_rows import citation_rows, shown_sources
+from dtef_pipeline.family.stage import (
+    CallPlan,
+    Check,
+    Inputs,
+    Lengths,
+    Replies,
+    Stage,
+    Tables,
+    make_failure_check,
+    make_uniqueness_check,
+)
+from dtef_pipeline.qa.answering import (
+    build_qa_requests,
+    build_qa_response_rows,
+    explain_failed_look_ups,
+    list_never_asked,
+    merge_qa_responses,
+    select_condition_prompts,
+)
+from dtef_pipeline.qa.judging.judged_rows import build_citation_rows, load_shown_sources
 from dtef_pipeline.qa.score_rows import score_rows
-from dtef_pipeline.qa.scoring import PartScoring, asked_items, by_response, formulas, judges_of, levels_of, response_keys
+from dtef_pipeline.qa.scoring import (
+    PartScoring,
+    group_by_response,
+    list_judges,
+    list_levels,
+    list_response_keys,
+    load_asked_items,
+    select_formulas,
+)
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
 from dtef_pipeline.qa.tables import QA_CITATIONS, QA_RESPONSE_KEY, QA_RESPONSES
 from dtef_pipeline.qa.transcripts.remote import REMOTE
@@ -26,7 +51,7 @@ READABLE_RESPONSES = 0.9
 """Share of a model's responses that must be readable, lest the check warns."""
 
 
-def part_condition(inputs: Inputs, settings: QaSettings) -> str:
+def resolve_part_condition(inputs: Inputs, settings: QaSettings) -> str:
     """The condition of a part under these settings."""
     types = pc.unique(inputs.read("qa_items", ["type"])["type"]).to_pylist()
     return settings.how.condition(types, about_documents=bool(len(inputs.rows("qa_documents", ["doc_id"]))))
@@ -38,29 +63,29 @@ def plan_responses(inputs: Inputs, settings: QaSettings) -> CallPlan:
     if computed := [spec.name for spec in specs if spec.is_computed]:
         raise ConfigError(f"model {', '.join(computed)}: it is computed from surveys; allowed: a model that is asked")
     every = inputs.read("qa_prompts")
-    condition = part_condition(inputs, settings)
-    prompts = prompts_of(every, condition, settings.limit)
+    condition = resolve_part_condition(inputs, settings)
+    prompts = select_condition_prompts(every, condition, settings.limit)
     if not len(prompts):
         made = ", ".join(pc.unique(every["condition"]).to_pylist())
         raise DtefError(
             f"{inputs.key}: no prompts of condition {condition!r}; made are: {made}; `qa_prompts` makes them, with the same settings"
         )
-    if not_looked_up := _not_looked_up(inputs, settings, prompts):
+    if not_looked_up := _list_not_looked_up(inputs, settings, prompts):
         inputs.describe(not_looked_up=len(not_looked_up))
     wanted = (len(prompts) - len(not_looked_up)) * settings.draws
-    asked = _PartAsked(inputs, settings, specs, every, prompts, not_looked_up)
+    asked = _PartRequests(inputs, settings, specs, every, prompts, not_looked_up)
     expected = {spec.name: wanted for spec in specs}
-    return CallPlan(specs, expected, wanted * len(specs), asked.requests, asked.keys, asked.rows, asked.written)
+    return CallPlan(specs, expected, wanted * len(specs), asked.requests, asked.keys, asked.rows, asked.merge_with_stored)
 
 
-def _not_looked_up(inputs: Inputs, settings: QaSettings, prompts: pa.Table) -> Mapping[str, str]:
+def _list_not_looked_up(inputs: Inputs, settings: QaSettings, prompts: pa.Table) -> Mapping[str, str]:
     if settings.retriever != REMOTE:
         return {}
-    return failed_look_ups(prompts, inputs.rows("qa_context", ["item_id", "condition", "problem"]))
+    return explain_failed_look_ups(prompts, inputs.rows("qa_context", ["item_id", "condition", "problem"]))
 
 
 @dataclass(frozen=True)
-class _PartAsked:
+class _PartRequests:
     """What is asked of a part."""
 
     inputs: Inputs
@@ -75,7 +100,7 @@ class _PartAsked:
     @cached_property
     def _every_request(self) -> list[Request]:
         draws, snapshot = self.settings.draws, self.settings.snapshot
-        return [one for spec in self.specs for one in qa_requests(self.prompts, spec, draws, snapshot)]
+        return [one for spec in self.specs for one in build_qa_requests(self.prompts, spec, draws, snapshot)]
 
     def requests(self) -> list[Request]:
         return [one for one in self._every_request if one.prompt_id not in self.not_looked_up]
@@ -85,15 +110,15 @@ class _PartAsked:
 
     def rows(self, stored: pa.Table, failures: Mapping[str, Failure]) -> Tables:
         draws, snapshot = self.settings.draws, self.settings.snapshot
-        never = never_asked(self.not_looked_up, self.specs, draws, snapshot)
-        made = qa_response_rows(self.prompts, self.specs, draws, snapshot, stored, {**failures, **never})
+        never = list_never_asked(self.not_looked_up, self.specs, draws, snapshot)
+        made = build_qa_response_rows(self.prompts, self.specs, draws, snapshot, stored, {**failures, **never})
         return {"qa_responses": made}
 
-    def written(self, new: Tables) -> Tables:
+    def merge_with_stored(self, new: Tables) -> Tables:
         """The new rows, and those of models and conditions that were asked earlier."""
         earlier = self.inputs.earlier("qa_responses")
         before = QA_RESPONSES.empty_table() if earlier is None else earlier
-        return {"qa_responses": qa_merged(before, new["qa_responses"], self.all_prompts)}
+        return {"qa_responses": merge_qa_responses(before, new["qa_responses"], self.all_prompts)}
 
 
 QA_RESPONSES_STAGE = Stage(
@@ -109,13 +134,13 @@ QA_RESPONSES_STAGE = Stage(
     version="2",
     asks=True,
     checks=(
-        unique(
+        make_uniqueness_check(
             "qa_responses_unique",
             "No response counts twice: a draw of an item under a condition by a model variant has one row per snapshot.",
             "qa_responses",
             (*QA_RESPONSE_KEY, "snapshot"),
         ),
-        few_failures("qa_calls_succeed", "qa_responses", "call_status", "calls"),
+        make_failure_check("qa_calls_succeed", "qa_responses", "call_status", "calls"),
     ),
     preview=("item_id", "condition", "model", "call_status", "finish_reason", "response"),
     counted=("call_status", "model", "condition"),
@@ -128,40 +153,42 @@ def score_part(inputs: Inputs, settings: QaSettings) -> Tables:
     items, responses = inputs.read("qa_items"), inputs.read("qa_responses")
     documents, shown = inputs.rows("qa_documents"), inputs.rows("qa_context")
     judgements, executions = inputs.rows("qa_judgements"), inputs.rows("qa_executions")
-    citations = citation_rows(responses, shown_sources(shown, documents)) if len(documents) else QA_CITATIONS.empty_table()
-    asked = asked_items(items, inputs.read("qa_prompts"))
+    citations = (
+        build_citation_rows(responses, load_shown_sources(shown, documents)) if len(documents) else QA_CITATIONS.empty_table()
+    )
+    asked = load_asked_items(items, inputs.read("qa_prompts"))
     scoring = PartScoring(
         asked,
-        formulas(asked.values()),
+        select_formulas(asked.values()),
         settings.scoring,
-        response_keys(responses),
-        by_response(judgements),
-        {name: rows[0] for name, rows in by_response(executions).items()},
-        by_response(citations),
+        list_response_keys(responses),
+        group_by_response(judgements),
+        {name: rows[0] for name, rows in group_by_response(executions).items()},
+        group_by_response(citations),
         len(documents) > 0,
-        judges_of(judgements),
-        levels_of(executions),
+        list_judges(judgements),
+        list_levels(executions),
     )
     return {
-        "qa_scores": score_rows(responses, items, scoring.scores_of, scoring.measures(), scoring.left_out),
+        "qa_scores": score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_left_out),
         "qa_citations": citations,
     }
 
 
-def _mean_scores(tables: Tables) -> Mapping[str, Any]:
+def _summarise_mean_scores(tables: Tables) -> Mapping[str, Any]:
     rows = tables["qa_scores"]
     means = rows.group_by(["model", "condition", "metric"]).aggregate([("score", "mean"), ("score", "count")])
     return {"means": means.sort_by([("score_mean", "descending")])}
 
 
-def _impossible_scores(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _list_impossible_scores(_: Inputs, rows: pa.Table) -> Iterator[str]:
     outside = pc.or_(pc.less(rows["score"], 0), pc.greater(rows["score"], 1))
     silent = pc.xor(pc.equal(rows["status"], "ok"), pc.is_valid(rows["value"]))
     for row in rows.filter(pc.or_(pc.fill_null(outside, False), silent)).to_pylist():
         yield f"{row['item_id']} {row['model']}: {row['status']}, {row['value']}"
 
 
-def _unreadable_models(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _list_unreadable_models(_: Inputs, rows: pa.Table) -> Iterator[str]:
     frame = rows.to_pandas()
     read = frame[frame["status"].isin(["ok", "unparseable"])]
     shares = (read["status"] == "ok").groupby([read["model"], read["metric"]]).mean()
@@ -181,7 +208,7 @@ QA_SCORES_STAGE = Stage(
     settings=QA_STAGE_SETTINGS["qa_scores"],
     version="3",
     checks=(
-        unique(
+        make_uniqueness_check(
             "qa_scores_unique",
             "A response has one score per scorer and metric.",
             "qa_scores",
@@ -192,7 +219,7 @@ QA_SCORES_STAGE = Stage(
             "A score lies in 0 to 1, and a value that is not there has a status that says why.",
             "qa_scores",
             ("item_id", "model", "status", "value", "score"),
-            _impossible_scores,
+            _list_impossible_scores,
             blocking=True,
         ),
         Check(
@@ -200,11 +227,11 @@ QA_SCORES_STAGE = Stage(
             "Warns of models of whose responses more than a tenth could not be read.",
             "qa_scores",
             ("model", "metric", "status"),
-            _unreadable_models,
+            _list_unreadable_models,
         ),
     ),
     preview=("item_id", "model", "metric", "status", "score", "how", "reason"),
     counted=("status",),
-    metadata=_mean_scores,
+    metadata=_summarise_mean_scores,
     beside=("qa_citations",),
 )

@@ -15,19 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.boards.cuts import stack_cuts
-from dtef_pipeline.boards.item_board import has_enough, means_frame, ranked, why_unranked, with_coverage
-from dtef_pipeline.boards.item_means import codes, pass_rates
+from dtef_pipeline.boards.item_board import add_coverage, build_means_frame, explain_unranked, has_enough, rank_boards
+from dtef_pipeline.boards.item_means import codes, compute_pass_rates
 from dtef_pipeline.boards.paired_items import compare_boards
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE
-from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
+from dtef_pipeline.qa.latest_scores import load_latest_scores, load_qa_snapshot_order
 from dtef_pipeline.qa.model import QA_STATUSES
 from dtef_pipeline.qa.scoring import EXISTENCE_METRICS
 from dtef_pipeline.qa.tables import OF_ONE_BOARD, QA_BOARD, QA_CUTS, QA_PASS_AT_K
 from dtef_pipeline.statistics.cluster_robust import Codes
-from dtef_pipeline.tables import COMPARISONS, family_rows, in_schema
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.tables import COMPARISONS, build_family_rows, convert_to_schema
+from dtef_pipeline.text.counted import format_count
 
 OVERALL, BY_PART, BY_CLUSTER = "overall", "part", "cluster"
 BOARD_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -38,17 +38,17 @@ BOARD_KEYS: Mapping[str, tuple[str, ...]] = {
 """Of each view the columns that tell its boards apart."""
 
 
-def qa_results(scores: pa.Table) -> pd.DataFrame:
+def compute_qa_results(scores: pa.Table) -> pd.DataFrame:
     """Means of rows of `qa_scores`, as of `latest_scores.qa_scores`, with every part, model variant and snapshot by itself."""
     names = [*BOARD_KEYS[BY_PART], *MODEL, "snapshot"]
-    found = means_frame(scores, names)
+    found = build_means_frame(scores, names)
     group, _ = codes(scores, names)
     status = scores["status"].to_numpy()
     counts = {f"n_{one}": np.bincount(group, status == one, len(found)).astype(np.int64) for one in QA_STATUSES}
     return found.assign(**counts).sort_values(names, ignore_index=True)
 
 
-def suite_board(
+def build_suite_board(
     scores: pa.Table,
     by: str = OVERALL,
     *,
@@ -67,48 +67,48 @@ def suite_board(
         raise ConfigError(f"board by {by!r}: allowed: {', '.join(BOARD_KEYS)}")
     names = BOARD_KEYS[by]
     if by == BY_CLUSTER:
-        scores = _of_clusters(scores)
+        scores = _filter_clustered(scores)
     keys = [*names, *MODEL]
-    found = means_frame(scores, keys, macro=by == OVERALL)
+    found = build_means_frame(scores, keys, macro=by == OVERALL)
     row, _ = codes(scores, keys)
     uncited = np.bincount(row, scores["cites_nothing"].to_numpy(), len(found)).astype(np.int64)
     found["n_uncited"] = pd.Series(uncited).astype("Int64").where(found["metric"].isin(EXISTENCE_METRICS))
     found["n_failed"] -= uncited
-    found["n_sampled_out"] = _sampled_out(scores, keys, row, len(found))
-    to_be_scored = with_coverage(found, scores, names, found["n_sampled_out"].to_numpy())
-    found["note"] = _noted(found.assign(uncited=uncited), has_enough(found), to_be_scored)
+    found["n_sampled_out"] = _count_sampled_out(scores, keys, row, len(found))
+    to_be_scored = add_coverage(found, scores, names, found["n_sampled_out"].to_numpy())
+    found["note"] = _write_suite_notes(found.assign(uncited=uncited), has_enough(found), to_be_scored)
     found["exposure"] = found["suite"].map(lambda suite: (exposure or {}).get(suite, ""))
-    return ranked(found, scores, names, part="part", order=order)
+    return rank_boards(found, scores, names, part="part", order=order)
 
 
-def _noted(found: pd.DataFrame, enough: pd.Series[bool], to_be_scored: Codes) -> list[str]:
+def _write_suite_notes(found: pd.DataFrame, enough: pd.Series[bool], to_be_scored: Codes) -> list[str]:
     """The note of each row, and why it is not ranked. `found` has beside its columns `uncited`, responses."""
     notes = []
     for row, is_ranked, of in zip(found.to_dict("records"), enough, to_be_scored.tolist(), strict=True):
         if row["uncited"] == row["n_total"]:
             notes.append("no answer cites anything")
         else:
-            why = _why_unranked(row, of) if row["n_items"] and not is_ranked else ""
+            why = _explain_suite_unranked(row, of) if row["n_items"] and not is_ranked else ""
             notes.append("; ".join(filter(None, (row["note"], why))))
     return notes
 
 
-def _why_unranked(row: Mapping[Hashable, Any], of: int) -> str:
+def _explain_suite_unranked(row: Mapping[Hashable, Any], of: int) -> str:
     """Who cites nothing has not failed, and that is told in words of its own."""
     uncited = row["uncited"]
     if uncited and row["n_total"] == row["n_scored"] + uncited >= of:
-        items = f"{row['n_items']:,} of {counted(of, 'item')}"
+        items = f"{row['n_items']:,} of {format_count(of, 'item')}"
         return f"not ranked: its answers to {items} cite something, at least 9 of 10 are needed"
-    besides = f", {counted(uncited, 'answer')} cite nothing" if uncited else ""
-    return why_unranked(row["n_items"], of, besides)
+    besides = f", {format_count(uncited, 'answer')} cite nothing" if uncited else ""
+    return explain_unranked(row["n_items"], of, besides)
 
 
-def _of_clusters(scores: pa.Table) -> pa.Table:
+def _filter_clustered(scores: pa.Table) -> pa.Table:
     """The rows of items that hang together by something, however few do: not of those that are a cluster by themselves."""
     return scores.filter(pc.not_equal(scores["cluster"].cast(pa.string()), scores["item_id"].cast(pa.string())))
 
 
-def _sampled_out(scores: pa.Table, keys: Sequence[str], row: Codes, size: int) -> Codes:
+def _count_sampled_out(scores: pa.Table, keys: Sequence[str], row: Codes, size: int) -> Codes:
     """(rows of the board,) items that a model has no score for because its random sample leaves them out."""
     item, first = codes(scores, [*keys, "item_id"])
     has_score = np.bincount(item, pc.is_valid(scores["score"]).to_numpy(), len(first)) > 0
@@ -122,27 +122,27 @@ _PROGRAMS = "code"
 """The type of items whose responses are programs."""
 
 
-def qa_boards(connection: duckdb.DuckDBPyConnection, *, exposure: Mapping[str, str] | None = None) -> dict[str, pa.Table]:
+def build_qa_boards(connection: duckdb.DuckDBPyConnection, *, exposure: Mapping[str, str] | None = None) -> dict[str, pa.Table]:
     """`qa_board`, `qa_pass_at_k` and the family's rows of `comparisons`, by name.
 
-    `connection` has the tables of QA_BOARD_READS; `exposure`: as of `suite_board`.
+    `connection` has the tables of QA_BOARD_READS; `exposure`: as of `build_suite_board`.
     """
-    latest, order = latest_scores(connection), qa_snapshot_order(connection)
-    boards = {view: suite_board(latest, view, exposure=exposure, order=order) for view in BOARD_KEYS}
+    latest, order = load_latest_scores(connection), load_qa_snapshot_order(connection)
+    boards = {view: build_suite_board(latest, view, exposure=exposure, order=order) for view in BOARD_KEYS}
     compared = compare_boards(latest, OF_ONE_BOARD).rename(columns={"suite": "first_level"})
     return {
         "qa_board": stack_cuts(boards, QA_BOARD, QA_CUTS),
-        "qa_pass_at_k": in_schema(_pass_rates(latest), QA_PASS_AT_K),
-        "comparisons": family_rows(compared, COMPARISONS, "qa"),
+        "qa_pass_at_k": convert_to_schema(_build_pass_rates(latest), QA_PASS_AT_K),
+        "comparisons": build_family_rows(compared, COMPARISONS, "qa"),
     }
 
 
-def _pass_rates(latest: pa.Table) -> pd.DataFrame:
+def _build_pass_rates(latest: pa.Table) -> pd.DataFrame:
     names = [*BOARD_KEYS[BY_PART], *MODEL]
     programs = latest.filter(pc.equal(latest["type"], _PROGRAMS))
     if not len(programs):
         return pd.DataFrame(columns=QA_PASS_AT_K.names)
-    rows: pd.DataFrame = pass_rates(programs, names).to_pandas()
+    rows: pd.DataFrame = compute_pass_rates(programs, names).to_pandas()
     return rows.astype(dict.fromkeys(names, "str")).sort_values([*names, "k"], ignore_index=True)
 
 
@@ -154,7 +154,7 @@ _RETRIEVAL_SCORES = ("recall", "precision", "hit", "mrr", "ndcg")
 RETRIEVAL_COUNT = "n_items"
 
 
-def retrieval_means(rows: pd.DataFrame) -> pd.DataFrame:
+def compute_retrieval_means(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per part and condition: the mean of each score over items, 0-1, higher is better, and the number of items.
 
     `rows`: of `qa_retrieval`, one per item and condition.

@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from dtef_pipeline.documents import Document, Part, read_document
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.nearest import list_nearest
 
 _SUITES_KEY = "suites"
 ScorerNames = Annotated[list[str], Field(min_length=1)]
@@ -69,7 +69,7 @@ class Suites:
     def route(self, suite: str) -> SuiteSpec:
         """How a suite is read and scored. Raises ConfigError for one that is not known, with those that are."""
         if suite not in self.specs:
-            raise ConfigError(f"no suite {suite!r}; known: {nearest(suite, self.specs)}")
+            raise ConfigError(f"no suite {suite!r}; known: {list_nearest(suite, self.specs)}")
         return self.specs[suite]
 
 
@@ -87,11 +87,11 @@ def load_suites(*sources: str | Path) -> Suites:
         document = read_document(source, "suites file", [_SUITES_KEY], {_SUITES_KEY: "suite"}, called=f"suites text {number}")
         document.mapping((), known=[_SUITES_KEY])
         for name in document.mapping((_SUITES_KEY,)):
-            specs[str(name)] = _suite(name, document)
+            specs[str(name)] = _read_suite(name, document)
     return Suites(specs)
 
 
-def _suite(name: Any, document: Document) -> SuiteSpec:
+def _read_suite(name: Any, document: Document) -> SuiteSpec:
     place = (_SUITES_KEY, name)
     values = document.mapping(place, known=[field for field in SuiteSpec.model_fields if field != "name"])
-    return document.checked(SuiteSpec, {**values, "name": str(name)}, place)
+    return document.validate_as(SuiteSpec, {**values, "name": str(name)}, place)

@@ -14,41 +14,41 @@ from dtef_pipeline.drift.rule import is_equal
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import (
     NEWS,
-    about_words,
-    all_moved,
-    by_verdict,
-    change_words,
-    grouped_reasons,
-    headline,
-    moved_words,
-    odds,
-    series_words,
+    build_headline,
+    describe_scope_lines,
+    format_change,
+    format_moved_items,
+    format_odds,
+    format_series,
+    group_reasons,
+    is_night_shift,
+    sort_key_of_verdict,
 )
-from dtef_pipeline.report.stored_rows import decimals, written
-from dtef_pipeline.report.terminal import Ends, Fit, in_width, render, rows_named_apart
+from dtef_pipeline.report.stored_rows import count_decimals, format_decimals
+from dtef_pipeline.report.terminal import Ends, Fit, rename_variant_rows, render, wrap_line
 
 VERDICT_ENDS: Ends = {}
 """No column of the table of verdicts has its ends in others: the interval of a shift is a column of words."""
 _EXTREMES = ["lowest", "lowest_snapshot", "highest", "highest_snapshot"]
 
 
-def drift_text(checks: pa.Table, subject: Subject, fit: Fit) -> str:
+def format_drift(checks: pa.Table, subject: Subject, fit: Fit) -> str:
     """Verdicts on models or on partitions for people: the headline, the series with a verdict, what changed, and why others have none."""
-    rows = _in_order(checks)
+    rows = _sort_rows(checks)
     compared = [row for row in rows if row["verdict"] is not None]
-    details = (_details(row, subject, fit.width) for row in compared)
-    verdicts = render(verdict_table(checks, subject), "table", ends=VERDICT_ENDS, fit=fit) if compared else ""
-    parts = [in_width(headline(checks, subject), fit.width), verdicts, *details, _left_out(rows, fit)]
+    details = (_format_details(row, subject, fit.width) for row in compared)
+    verdicts = render(build_verdict_frame(checks, subject), "table", ends=VERDICT_ENDS, fit=fit) if compared else ""
+    parts = [wrap_line(build_headline(checks, subject), fit.width), verdicts, *details, _describe_left_out_series(rows, fit)]
     return "\n\n".join(part for part in parts if part)
 
 
-def _in_order(checks: pa.Table) -> list[dict[str, Any]]:
-    return sorted(rows_named_apart(checks.to_pylist()), key=by_verdict)
+def _sort_rows(checks: pa.Table) -> list[dict[str, Any]]:
+    return sorted(rename_variant_rows(checks.to_pylist()), key=sort_key_of_verdict)
 
 
-def verdict_table(checks: pa.Table, subject: Subject) -> pd.DataFrame:
+def build_verdict_frame(checks: pa.Table, subject: Subject) -> pd.DataFrame:
     """The series with a verdict as people are shown them; without rows or columns where there is none."""
-    rows = [row for row in _in_order(checks) if row["verdict"] is not None]
+    rows = [row for row in _sort_rows(checks) if row["verdict"] is not None]
     if not rows:
         return pd.DataFrame()
     where = [name for name in (*subject.keys.space, "model", "way") if rows[0].get(name) is not None]
@@ -57,10 +57,10 @@ def verdict_table(checks: pa.Table, subject: Subject) -> pd.DataFrame:
     shifts = [
         {
             "night": row["night_verdict"],
-            **_shift(row),
+            **_format_shift(row),
             "since": row["first_snapshot"],
-            "odds for drift": odds(row["log10_e"]),
-            "odds needed": odds(row["threshold"]),
+            "odds for drift": format_odds(row["log10_e"]),
+            "odds needed": format_odds(row["threshold"]),
         }
         for row in rows
     ]
@@ -77,42 +77,42 @@ def verdict_table(checks: pa.Table, subject: Subject) -> pd.DataFrame:
     return frame.rename(columns={"n_snapshots": "snapshots"})
 
 
-def _shift(row: Mapping[str, Any]) -> dict[str, str | None]:
+def _format_shift(row: Mapping[str, Any]) -> dict[str, str | None]:
     """The shift and its interval with the digits that the interval supports; None where they are not known."""
     shift, low, high = (math.nan if row[name] is None else row[name] for name in ("shift", "shift_low", "shift_high"))
     if math.isnan(shift):
         return {"shift": None, "95 % interval": None}
-    places = decimals(shift, low, high)
+    places = count_decimals(shift, low, high)
     known = not (math.isnan(low) or math.isnan(high))
-    interval = f"{written(low, places, sign='+')} to {written(high, places, sign='+')}" if known else None
-    return {"shift": written(shift, places, sign="+"), "95 % interval": interval}
+    interval = f"{format_decimals(low, places, sign='+')} to {format_decimals(high, places, sign='+')}" if known else None
+    return {"shift": format_decimals(shift, places, sign="+"), "95 % interval": interval}
 
 
-def _details(row: Mapping[str, Any], subject: Subject, width: int | None) -> str:
+def _format_details(row: Mapping[str, Any], subject: Subject, width: int | None) -> str:
     """What changed, and for a model that moved which items did; nothing where nothing did."""
     changes = row.get("changes") or []
-    if not changes and row["verdict"] not in NEWS and not all_moved(row):
+    if not changes and row["verdict"] not in NEWS and not is_night_shift(row):
         return ""
-    lines = (in_width(f"  {line}", width, 4) for line in _lines(row, changes, subject))
-    return "\n".join([in_width(_title(row, subject), width, 2), *lines])
+    lines = (wrap_line(f"  {line}", width, 4) for line in _format_lines(row, changes, subject))
+    return "\n".join([wrap_line(_format_title(row, subject), width, 2), *lines])
 
 
-def _title(row: Mapping[str, Any], subject: Subject) -> str:
-    return f"{row['verdict']}: {series_words(row, subject.keys)}"
+def _format_title(row: Mapping[str, Any], subject: Subject) -> str:
+    return f"{row['verdict']}: {format_series(row, subject.keys)}"
 
 
-def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], subject: Subject) -> Iterator[str]:
-    yield from about_words(row)
-    yield from (change_words(change, subject) for change in changes)
+def _format_lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], subject: Subject) -> Iterator[str]:
+    yield from describe_scope_lines(row)
+    yield from (format_change(change, subject) for change in changes)
     if row["verdict"] in NEWS:
         yield f"rule: {row['reason']}"
         if row["moved"]:
-            yield f"{subject.keys.noun}s that moved most: {moved_words(row['moved'])}"
+            yield f"{subject.keys.noun}s that moved most: {format_moved_items(row['moved'])}"
 
 
-def _left_out(rows: Sequence[Mapping[str, Any]], fit: Fit) -> str:
+def _describe_left_out_series(rows: Sequence[Mapping[str, Any]], fit: Fit) -> str:
     silent = [row for row in rows if row["verdict"] is None or (row["verdict"] == "none" and row["log10_e"] is None)]
     if not silent:
         return ""
-    counts = pd.DataFrame(grouped_reasons(Counter(row["reason"] for row in silent)), columns=["reason", "n_series"])
+    counts = pd.DataFrame(group_reasons(Counter(row["reason"] for row in silent)), columns=["reason", "n_series"])
     return render(counts, "table", columns=["n_series", "reason"], fit=Fit(fit.width, ("n_series", "reason")))

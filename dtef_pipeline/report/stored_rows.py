@@ -48,7 +48,7 @@ class StoredRows:
         there = self.columns(name)
         if not there:
             return pa.table({one.partition("=")[0]: pa.nulls(0) for one in wanted})
-        shown = ", ".join(_selected(one, there) for one in wanted)
+        shown = ", ".join(_build_select_term(one, there) for one in wanted)
         conditions = [column for column in where if column in there]
         asked = "".join(f' {"AND" if at else "WHERE"} "{column}" = ?' for at, column in enumerate(conditions))
         ordered = ", ".join(f'"{column}" NULLS FIRST' for column in order if column in there)
@@ -66,7 +66,7 @@ class StoredRows:
         return self.table(name, there, where or {}).to_pandas() if there else pd.DataFrame()
 
 
-def _selected(wanted: str, there: frozenset[str]) -> str:
+def _build_select_term(wanted: str, there: frozenset[str]) -> str:
     name, _, expression = wanted.partition("=")
     return f'{expression} AS "{name}"' if expression else f'"{name}"' if name in there else f'NULL AS "{name}"'
 
@@ -77,7 +77,7 @@ _WITHOUT_INTERVAL = 3
 """Decimals of a number up to 1 that has no interval."""
 
 
-def decimals(value: float, low: float = math.nan, high: float = math.nan) -> int:
+def count_decimals(value: float, low: float = math.nan, high: float = math.nan) -> int:
     """Decimals of a value and of the ends of its interval; below 0: tens, hundreds.
 
     Two digits of the interval's half-width decide: ±0.047 gives 3 decimals, ±12 none, ±970 tens. Where only one end is finite, its
@@ -87,32 +87,32 @@ def decimals(value: float, low: float = math.nan, high: float = math.nan) -> int
     ends = [end for end in (low, high) if pd.notna(end) and math.isfinite(end)]
     half = abs(ends[1] - ends[0]) / 2 if len(ends) == 2 else abs(ends[0] - value) if ends else 0.0
     if half < 10**-MOST_DECIMALS:
-        return _WITHOUT_INTERVAL if abs(value) <= 1 else _for_two_digits(value)
-    return min(_for_two_digits(half), MOST_DECIMALS)
+        return _WITHOUT_INTERVAL if abs(value) <= 1 else _count_two_digit_decimals(value)
+    return min(_count_two_digit_decimals(half), MOST_DECIMALS)
 
 
-def written(value: float, places: int, *, sign: str = "") -> str:
+def format_decimals(value: float, places: int, *, sign: str = "") -> str:
     """A number to so many decimals (as of `decimals`), thousands apart; `sign` + shows that of positive numbers too, never one of a zero."""
     rounded = round(value, places) + 0.0
     return f"{rounded:{sign if rounded else ''},.{max(places, 0)}f}"
 
 
-def cost_decimals(dollars: float) -> int:
+def count_cost_decimals(dollars: float) -> int:
     """Decimals of an amount in US dollars: four, and for a small one as many as its first three digits need, at most twelve."""
     if not 0 < abs(dollars) < 0.1:
         return _OF_COSTS
-    return min(_for_two_digits(dollars) + 1, _MOST_OF_COSTS)
+    return min(_count_two_digit_decimals(dollars) + 1, _MOST_OF_COSTS)
 
 
-def p_value(p: float) -> str:
+def format_p_value(p: float) -> str:
     """A probability to three decimals, a smaller one as such."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def first_digit(value: float) -> int:
+def find_first_digit(value: float) -> int:
     """Decimals of which only the first digit of the value is left: 5,480 gives 5,000, 1.6 gives 2."""
-    return _for_two_digits(value) - 1
+    return _count_two_digit_decimals(value) - 1
 
 
-def _for_two_digits(size: float) -> int:
+def _count_two_digit_decimals(size: float) -> int:
     return 1 - math.floor(math.log10(abs(size)))

@@ -17,7 +17,13 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from dtef_pipeline.report.stored_rows import cost_decimals, decimals, first_digit, p_value, written
+from dtef_pipeline.report.stored_rows import (
+    count_cost_decimals,
+    count_decimals,
+    find_first_digit,
+    format_decimals,
+    format_p_value,
+)
 
 MOST_COLUMNS = 8
 WIDE = 240
@@ -41,17 +47,17 @@ class Fit:
     """Number of columns shown at most, those kept included; None: all."""
 
 
-def shown_columns(columns: Sequence[str], fit: Fit) -> list[str]:
+def choose_shown_columns(columns: Sequence[str], fit: Fit) -> list[str]:
     """The columns that are shown, in their order."""
     hidden: set[str] = set()
-    for name in _least_important(columns, fit):
+    for name in _iterate_least_important(columns, fit):
         if fit.most is None or len(columns) - len(hidden) <= fit.most:
             break
         hidden.add(name)
     return [name for name in columns if name not in hidden]
 
 
-def _least_important(columns: Sequence[str], fit: Fit) -> Iterator[str]:
+def _iterate_least_important(columns: Sequence[str], fit: Fit) -> Iterator[str]:
     """The columns that may be hidden, the least important first."""
     kept = fit.kept or columns[:1]
     yield from (name for name in fit.first_out if name in columns and name not in kept)
@@ -67,22 +73,24 @@ def heading(name: str) -> str:
     return name.replace("_", " ")
 
 
-def for_people(meaning: str) -> str:
+def format_meaning(meaning: str) -> str:
     """What a column means, in the words of a table for people, in which what is null is a dash."""
     return meaning.replace("null: ", "- means ").replace("null unless", "- unless")
 
 
-def column_lines(columns: Sequence[str], meanings: Mapping[str, str], width: int | None = None) -> str:
+def format_column_lines(columns: Sequence[str], meanings: Mapping[str, str], width: int | None = None) -> str:
     """A line for each of the columns that has a meaning to be told, with an empty line before them.
 
     What is longer than `width` goes on in the next line, beneath where it began.
     """
-    told = {heading(name): for_people(meanings[name]) for name in columns if name in meanings}
-    longest = max(map(len, told), default=0)
-    return "\n".join(["", *(in_width(f"{name:<{longest}}  {meaning}", width, longest + 2) for name, meaning in told.items())])
+    column_meanings = {heading(name): format_meaning(meanings[name]) for name in columns if name in meanings}
+    longest = max(map(len, column_meanings), default=0)
+    return "\n".join(
+        ["", *(wrap_line(f"{name:<{longest}}  {meaning}", width, longest + 2) for name, meaning in column_meanings.items())]
+    )
 
 
-def in_width(line: str, width: int | None, indent: int = 0) -> str:
+def wrap_line(line: str, width: int | None, indent: int = 0) -> str:
     """The line in as many lines as the width makes of it, those after the first indented; as it is where no width is given.
 
     A command to be copied, between backticks or behind a colon, is never broken: the terminal goes on with it by itself.
@@ -127,25 +135,25 @@ def render(
     shows ends with a line that names the others.
     """
     if output == "json":
-        return json.dumps([_plain(row) for row in frame.to_dict("records")], ensure_ascii=False, indent=1)
+        return json.dumps([_convert_row(row) for row in frame.to_dict("records")], ensure_ascii=False, indent=1)
     if output == "csv":
-        nested = {str(name): frame[name].map(_csv_value) for name in frame if pd.api.types.is_object_dtype(frame[name])}
+        nested = {str(name): frame[name].map(_convert_csv_value) for name in frame if pd.api.types.is_object_dtype(frame[name])}
         return frame.assign(**nested).to_csv(index=False).rstrip("\n")
     names = list(columns or map(str, frame.columns))
-    shown = _text_columns(frame, shown_columns(names, fit), as_named, ends)
-    return "\n".join([_drawn(shown, len(frame), fit), *_hidden(frame, names, fit)])
+    shown = _build_text_columns(frame, choose_shown_columns(names, fit), as_named, ends)
+    return "\n".join([_render_table(shown, len(frame), fit), *_describe_hidden(frame, names, fit)])
 
 
-def named_apart(frame: pd.DataFrame) -> pd.DataFrame:
+def rename_variants(frame: pd.DataFrame) -> pd.DataFrame:
     """A board in which a model that stands in several variants is called by its variant."""
     variants = frame.groupby("model")["model_variant"].transform("nunique")
     return frame.assign(model=frame["model"].where(variants <= 1, frame["model_variant"]))
 
 
-def rows_named_apart(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def rename_variant_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The same for rows of `model` and `model_variant` among other columns."""
     columns = {name: [row[name] for row in rows] for name in ("model", "model_variant")}
-    return [{**row, "model": name} for row, name in zip(rows, named_apart(pd.DataFrame(columns))["model"], strict=True)]
+    return [{**row, "model": name} for row, name in zip(rows, rename_variants(pd.DataFrame(columns))["model"], strict=True)]
 
 
 def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _OF_DIFFERENCE_OR_SCORE) -> list[str]:
@@ -156,63 +164,65 @@ def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _OF_DIFFERE
     sign = "+" if {"difference", "deviation"} & {*frame.columns} else ""
     notes = frame["note"] if "note" in frame else [""] * len(frame)
     rows = zip(frame[names[0]], frame[names[1]], notes, strict=True)
-    return [_interval(low, high, sign) if pd.notna(low) else _first_reason(note) for low, high, note in rows]
+    return [_format_interval(low, high, sign) if pd.notna(low) else _extract_first_reason(note) for low, high, note in rows]
 
 
-def intervals_of(frame: pd.DataFrame, name: str, ends: tuple[str, str]) -> list[str]:
+def format_column_intervals(frame: pd.DataFrame, name: str, ends: tuple[str, str]) -> list[str]:
     """The interval of the estimate in the column `name` of each row, in one cell, with the digits of the estimate; empty where there is none."""
     sign = "+" if name in SIGNED_COLUMNS else ""
     found = []
     for value, low, high in zip(frame[name], frame[ends[0]], frame[ends[1]], strict=True):
-        places = decimals(value, low, high) if pd.notna(low) else 0
-        shown = ("∞" if end == math.inf else written(end, places, sign=sign) for end in (low, high))
+        places = count_decimals(value, low, high) if pd.notna(low) else 0
+        shown = ("∞" if end == math.inf else format_decimals(end, places, sign=sign) for end in (low, high))
         found.append(" to ".join(shown) if pd.notna(low) else "")
     return found
 
 
-def _interval(low: float, high: float, sign: str) -> str:
-    places = decimals(low, low, high)
-    return f"{written(low, places, sign=sign)} to {written(high, places, sign=sign)}"
+def _format_interval(low: float, high: float, sign: str) -> str:
+    places = count_decimals(low, low, high)
+    return f"{format_decimals(low, places, sign=sign)} to {format_decimals(high, places, sign=sign)}"
 
 
-def _first_reason(note: Any) -> str:
+def _extract_first_reason(note: Any) -> str:
     """Why there is no interval, without saying that there is none; what the note says of skill and worth is left out."""
     lacking, _, reason = note.split("; ")[0].partition(": ") if isinstance(note, str) else ("", "", "")
     is_reason = lacking.startswith("no ") and reason.endswith("are needed") and not reason.startswith("0 ")
     return reason if is_reason else ""
 
 
-def with_ranks(frame: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
+def add_ranks(frame: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
     """A board of several metrics with each score and its rank in one cell: `0.871 (1)`. Ranks are in the columns `{metric}_rank`."""
     shown = frame.copy()
     for metric in metrics:
         scores, ranks = frame[metric], frame[f"{metric}_rank"]
         shown[metric] = [
-            "-" if pd.isna(score) else f"{written(score, decimals(score))} ({'-' if pd.isna(rank) else int(rank)})"
+            "-"
+            if pd.isna(score)
+            else f"{format_decimals(score, count_decimals(score))} ({'-' if pd.isna(rank) else int(rank)})"
             for score, rank in zip(scores, ranks, strict=True)
         ]
     return shown
 
 
-def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(name): _json_value(value) for name, value in row.items()}
+def _convert_row(row: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(name): _convert_json_value(value) for name, value in row.items()}
 
 
-def _json_value(value: Any) -> Any:
+def _convert_json_value(value: Any) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return _plain(value)
+        return _convert_row(value)
     if isinstance(value, list | tuple):
-        return [_json_value(item) for item in value]
+        return [_convert_json_value(item) for item in value]
     if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and not math.isfinite(value)):
         return None
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 
-def _csv_value(value: Any) -> Any:
+def _convert_csv_value(value: Any) -> Any:
     """Lists and mappings as JSON; everything else as it is."""
-    return json.dumps(_json_value(value), ensure_ascii=False) if pd.api.types.is_list_like(value) else value
+    return json.dumps(_convert_json_value(value), ensure_ascii=False) if pd.api.types.is_list_like(value) else value
 
 
 class _TextColumn(NamedTuple):
@@ -223,20 +233,23 @@ class _TextColumn(NamedTuple):
     is_number: bool
 
 
-def _text_columns(frame: pd.DataFrame, columns: Sequence[str], as_named: bool, ends: Ends | None) -> list[_TextColumn]:
+def _build_text_columns(frame: pd.DataFrame, columns: Sequence[str], as_named: bool, ends: Ends | None) -> list[_TextColumn]:
     return [
         _TextColumn(
             name if as_named else heading(name),
-            [_cell(name, value, places) for value, places in zip(frame[name], _places(frame, name, ends), strict=True)],
+            [
+                _format_cell(name, value, places)
+                for value, places in zip(frame[name], _count_places(frame, name, ends), strict=True)
+            ],
             pd.api.types.is_numeric_dtype(frame[name]),
         )
         for name in columns
     ]
 
 
-def _drawn(columns: Sequence[_TextColumn], n_rows: int, fit: Fit) -> str:
+def _render_table(columns: Sequence[_TextColumn], n_rows: int, fit: Fit) -> str:
     table = Table(box=SIMPLE_HEAD, padding=(0, _GAP - 1, 0, 0), pad_edge=False)
-    for column, width in zip(columns, _widths(columns, fit.width or WIDE), strict=True):
+    for column, width in zip(columns, _compute_widths(columns, fit.width or WIDE), strict=True):
         table.add_column(column.heading, justify="right" if column.is_number else "left", overflow="fold", width=width)
     for row in range(n_rows):
         table.add_row(*(column.cells[row] for column in columns))
@@ -245,56 +258,56 @@ def _drawn(columns: Sequence[_TextColumn], n_rows: int, fit: Fit) -> str:
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
-def _widths(columns: Sequence[_TextColumn], width: int) -> list[int]:
+def _compute_widths(columns: Sequence[_TextColumn], width: int) -> list[int]:
     """The width of each column of a table that fits: the widest texts are broken first, numbers and intervals never."""
     room = width - _GAP * len(columns)
     widths = [min(max(map(cell_len, [column.heading, *column.cells])), width) for column in columns]
-    least = [min(_least_width(column), width) for column in columns]
+    least = [min(_compute_least_width(column), width) for column in columns]
     while sum(widths) > room and widths != least:
         widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=widths.__getitem__)
         widths[widest] -= 1
     return widths
 
 
-def _least_width(column: _TextColumn) -> int:
+def _compute_least_width(column: _TextColumn) -> int:
     """Of numbers and intervals the longest one, or a word of the heading; a text may be broken anywhere."""
     whole = column.cells if column.is_number else [cell for cell in column.cells if _WHOLE_INTERVAL.fullmatch(cell)]
     words = column.heading.split() if whole else []
     return max(map(cell_len, [*whole, *words, " "]))
 
 
-def _hidden(frame: pd.DataFrame, columns: Sequence[str], fit: Fit) -> list[str]:
+def _describe_hidden(frame: pd.DataFrame, columns: Sequence[str], fit: Fit) -> list[str]:
     """A line that names the columns that are not shown, with the value where all rows have the same; none where all are shown."""
-    shown = shown_columns(columns, fit)
-    hidden = [f"{heading(name)}{_shared(frame[name])}" for name in columns if name not in shown]
-    return [in_width(f"not shown: {', '.join(hidden)}; {fit.how}", fit.width)] if hidden else []
+    shown = choose_shown_columns(columns, fit)
+    hidden = [f"{heading(name)}{_find_shared_value(frame[name])}" for name in columns if name not in shown]
+    return [wrap_line(f"not shown: {', '.join(hidden)}; {fit.how}", fit.width)] if hidden else []
 
 
-def _shared(values: pd.Series) -> str:
-    cells = {_cell(str(values.name), value, _DECIMALS_WITHOUT_ENDS) for value in values}
+def _find_shared_value(values: pd.Series) -> str:
+    cells = {_format_cell(str(values.name), value, _DECIMALS_WITHOUT_ENDS) for value in values}
     return f" (always {cells.pop()})" if len(cells) == 1 else ""
 
 
-def _places(frame: pd.DataFrame, name: str, ends: Ends | None) -> list[int]:
+def _count_places(frame: pd.DataFrame, name: str, ends: Ends | None) -> list[int]:
     """Decimals of each value of a column."""
     if ends is None or not pd.api.types.is_float_dtype(frame[name]):
         return [_DECIMALS_WITHOUT_ENDS] * len(frame)
     unknown = [math.nan] * len(frame)
     low, high = (frame.get(end, unknown) for end in ends.get(name, ("", "")))
     return [
-        _decimals(name, *row) if pd.notna(row[0]) and math.isfinite(row[0]) else _DECIMALS_WITHOUT_ENDS
+        _count_cell_decimals(name, *row) if pd.notna(row[0]) and math.isfinite(row[0]) else _DECIMALS_WITHOUT_ENDS
         for row in zip(frame[name], low, high, strict=True)
     ]
 
 
-def _decimals(name: str, value: float, low: float, high: float) -> int:
+def _count_cell_decimals(name: str, value: float, low: float, high: float) -> int:
     if name in ROUGH_COLUMNS and pd.isna(low) and pd.isna(high) and abs(value) > 1:
-        return first_digit(value)
-    return decimals(value, low, high)
+        return find_first_digit(value)
+    return count_decimals(value, low, high)
 
 
-def _cell(name: str, value: Any, places: int) -> str:
-    value = _json_value(value)
+def _format_cell(name: str, value: Any, places: int) -> str:
+    value = _convert_json_value(value)
     if value is None:
         return "-"
     if isinstance(value, bool) or not isinstance(value, float | int):
@@ -304,9 +317,9 @@ def _cell(name: str, value: Any, places: int) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if name in P_COLUMNS or name.endswith("_p"):
-        return p_value(value)
+        return format_p_value(value)
     if name in ("rank", "tier") or name.startswith("n_"):
         return f"{value:,.0f}"
     if name in DOLLAR_COLUMNS:
-        return written(value, cost_decimals(value))
-    return written(value, places, sign="+" if name in SIGNED_COLUMNS else "")
+        return format_decimals(value, count_cost_decimals(value))
+    return format_decimals(value, places, sign="+" if name in SIGNED_COLUMNS else "")

@@ -18,8 +18,8 @@ from dtef_pipeline.rubric.hybrid import (
     NO_COMPONENT,
     SIMILARITY_COMPONENT,
     ScoringPolicy,
-    hybrid,
-    hybrid_at,
+    compute_hybrid,
+    compute_hybrid_at,
 )
 from dtef_pipeline.rubric.levels import (
     CELL_KEYS,
@@ -29,14 +29,14 @@ from dtef_pipeline.rubric.levels import (
     VARIANT_KEYS,
     Codes,
     Floats,
-    Grouped,
+    RowGroups,
+    cast_keys,
     count,
-    grouped,
-    in_order,
-    reasons_of,
-    total,
+    count_reasons,
+    group_rows,
+    sort_unique,
+    sum_by_code,
     weighted_mean,
-    with_key_types,
 )
 
 CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL = "cell", "variant", "model"
@@ -59,7 +59,7 @@ NO_COVERAGE = "no criterion could be scored"
 NO_SIMILARITY = "no similarity to the ideal answer"
 
 
-def scores(
+def compute_blueprint_scores(
     responses: pd.DataFrame,
     prompts: pd.DataFrame,
     covered: pd.DataFrame,
@@ -70,7 +70,7 @@ def scores(
 
     `responses`: one row per planned response, with its keys and `reason`, why there is nothing to score (null: there is a response).
     `prompts`: one row per blueprint, prompt and, if it is a column, snapshot: `weight` (above 0), `n_criteria`, `has_ideal`, as of
-    `prompt_parts`. `covered`: as of `coverage`. `similar`: the keys of a response and `similarity` to the ideal answer, -1 to 1, null where
+    `weigh_prompts`. `covered`: as of `coverage`. `similar`: the keys of a response and `similarity` to the ideal answer, -1 to 1, null where
     it is missing.
 
     `coverage`, `similarity`, `hybrid` (0-1 but for the similarity, higher is better) are at a cell the means of its draws, at a variant the
@@ -83,24 +83,24 @@ def scores(
     n_responses - n_responses_scored. Raises ConfigError for a missing column, two rows of one key, or a prompt without a weight.
     """
     policy = policy or ScoringPolicy()
-    made = _scored_responses(responses, prompts, covered, similar)
-    cells = _cells(made)
-    variants = _raised(cells, VARIANT_KEYS, cells["weight"].to_numpy(np.float64), made)
-    models = _raised(variants, MODEL_KEYS, np.ones(len(variants)), made)
+    made = _score_planned(responses, prompts, covered, similar)
+    cells = _average_cells(made)
+    variants = _aggregate_level(cells, VARIANT_KEYS, cells["weight"].to_numpy(np.float64), made)
+    models = _aggregate_level(variants, MODEL_KEYS, np.ones(len(variants)), made)
     levels = zip((CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL), (cells, variants, models), strict=True)
     table = pd.concat([rows.assign(level=level).reindex(columns=_WITHOUT_HYBRID) for level, rows in levels], ignore_index=True)
-    return rescored(with_key_types(table, "scores"), policy.beta)[list(SCORE_COLUMNS)]
+    return rescore(cast_keys(table, "scores"), policy.beta)[list(SCORE_COLUMNS)]
 
 
-def prompt_parts(prompts: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame:
+def weigh_prompts(prompts: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame:
     """One row per row of `prompts`, with what `scores` asks of it: its keys, `weight`, `n_criteria` and `has_ideal`.
 
     `prompts`: blueprint, prompt, snapshot if it is a column, `weight` and `ideal` (null: none); `criteria`: one row per criterion, with the
     same keys.
     """
-    rows = with_key_types(prompts, "prompts", ("blueprint", "prompt", "weight", "ideal"))
+    rows = cast_keys(prompts, "prompts", ("blueprint", "prompt", "weight", "ideal"))
     keys = [name for name in PROMPT_KEYS if name in rows]
-    sizes = with_key_types(criteria, "criteria", keys).groupby(keys, as_index=False).size()
+    sizes = cast_keys(criteria, "criteria", keys).groupby(keys, as_index=False).size()
     found = rows[[*keys, "weight"]].assign(has_ideal=rows["ideal"].notna())
     found = found.merge(sizes, "left", keys, validate="one_to_one").rename(columns={"size": "n_criteria"})
     return found.assign(n_criteria=found["n_criteria"].fillna(0).astype(np.int64))
@@ -109,40 +109,44 @@ def prompt_parts(prompts: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame:
 _WITHOUT_HYBRID = [name for name in SCORE_COLUMNS if name != "hybrid"]
 
 
-def rescored(table: pd.DataFrame, beta: float) -> pd.DataFrame:
+def rescore(table: pd.DataFrame, beta: float) -> pd.DataFrame:
     """Scores (as of `scores`) with the hybrid score at another weight of the similarity: what the report's slider shows."""
-    return table.assign(hybrid=hybrid_at(table["at_0"], table["slope"], beta))
+    return table.assign(hybrid=compute_hybrid_at(table["at_0"], table["slope"], beta))
 
 
-class _Scored(NamedTuple):
+class _SortedResponses(NamedTuple):
     """Planned responses, sorted by key."""
 
     rows: pd.DataFrame  # keys, weight, numbers, counts of points, components
     why: pd.Series  # (rows,) why there is no hybrid score, null where there is one
 
 
-def _scored_responses(responses: pd.DataFrame, prompts: pd.DataFrame, covered: pd.DataFrame, similar: pd.DataFrame) -> _Scored:
+def _score_planned(
+    responses: pd.DataFrame, prompts: pd.DataFrame, covered: pd.DataFrame, similar: pd.DataFrame
+) -> _SortedResponses:
     keys = list(RESPONSE_KEYS)
-    planned = _sorted(responses, "responses", keys, ("reason",))
+    planned = _select_sorted(responses, "responses", keys, ("reason",))
     of_prompt = [name for name in PROMPT_KEYS if name in prompts]
-    made = planned.merge(_sorted(prompts, "prompts", of_prompt, ("weight", "n_criteria", "has_ideal")), "left", of_prompt)
+    made = planned.merge(
+        _select_sorted(prompts, "prompts", of_prompt, ("weight", "n_criteria", "has_ideal")), "left", of_prompt
+    )
     _check_weights(made)
-    made = made.merge(_sorted(covered, "coverage", keys, ("coverage", *_POINT_COUNTS)), "left", keys)
-    made = made.merge(_sorted(similar, "similarity", keys, ("similarity",)), "left", keys)
+    made = made.merge(_select_sorted(covered, "coverage", keys, ("coverage", *_POINT_COUNTS)), "left", keys)
+    made = made.merge(_select_sorted(similar, "similarity", keys, ("similarity",)), "left", keys)
     made[list(_POINT_COUNTS)] = made[list(_POINT_COUNTS)].fillna(0).astype(np.int64)
     without_point = (made["n_criteria"] - made["n_planned"]).clip(lower=0).astype(np.int64)
     made = made.assign(n_planned=made["n_planned"] + without_point, n_unscored=made["n_unscored"] + without_point)
     rubric, ideal = made["n_criteria"].to_numpy() > 0, made["has_ideal"].to_numpy(dtype=bool)
-    found = hybrid(made["coverage"], made["similarity"], rubric, ideal)
+    found = compute_hybrid(made["coverage"], made["similarity"], rubric, ideal)
     made = made.assign(at_0=found.at_0, slope=found.slope, components=found.components)
     cases = [made["reason"].notna(), ~rubric & ~ideal, rubric & made["coverage"].isna()]
     why = np.select(cases, [made["reason"].astype(object), NOTHING_DEFINED, NO_COVERAGE], NO_SIMILARITY)
-    return _Scored(made, pd.Series(why, dtype=object).where(made["at_0"].isna()))
+    return _SortedResponses(made, pd.Series(why, dtype=object).where(made["at_0"].isna()))
 
 
-def _sorted(table: pd.DataFrame, name: str, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
+def _select_sorted(table: pd.DataFrame, name: str, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
     """The keys and `columns` of a table, in the order of the keys, each of which stands there once."""
-    return in_order(with_key_types(table, name, (*keys, *columns)), keys, name)[[*keys, *columns]]
+    return sort_unique(cast_keys(table, name, (*keys, *columns)), keys, name)[[*keys, *columns]]
 
 
 def _check_weights(made: pd.DataFrame) -> None:
@@ -154,42 +158,42 @@ def _check_weights(made: pd.DataFrame) -> None:
         raise ConfigError(f"prompts: weight of {row['blueprint']}, {row['prompt']}: {found}")
 
 
-def _cells(responses: _Scored) -> pd.DataFrame:
+def _average_cells(responses: _SortedResponses) -> pd.DataFrame:
     """One row per cell: the plain mean over its draws, and the points of all of them."""
     made, why = responses
-    cells = grouped(made, CELL_KEYS)
+    cells = group_rows(made, CELL_KEYS)
     size, first = len(cells), np.unique(cells.code, return_index=True)[1]
-    sums = {name: total(cells.code, made[name], size).astype(np.int64) for name in _POINT_COUNTS}
-    return _means(cells, made, np.ones(len(made))).assign(
+    sums = {name: sum_by_code(cells.code, made[name], size).astype(np.int64) for name in _POINT_COUNTS}
+    return _average_groups(cells, made, np.ones(len(made))).assign(
         **sums,
         components=made["components"].to_numpy()[first],
         weight=made["weight"].to_numpy(dtype=np.float64)[first],
         n_responses=count(cells.code, np.ones(len(made), dtype=bool), size),
         n_responses_scored=count(cells.code, why.isna(), size),
-        reasons=_reasons(cells, why),
+        reasons=_collect_group_reasons(cells, why),
     )
 
 
-def _raised(below: pd.DataFrame, names: Sequence[str], weights: Floats, responses: _Scored) -> pd.DataFrame:
+def _aggregate_level(below: pd.DataFrame, names: Sequence[str], weights: Floats, responses: _SortedResponses) -> pd.DataFrame:
     """One row per combination of `names`: the means over the rows of the level below by their weights, how many there are, and why responses
     have no score."""
-    above = grouped(below, names)
+    above = group_rows(below, names)
     size, scored = len(above), below["at_0"].notna().to_numpy()
     whole = (below["n_partial"] + below["n_unscored"] == 0) & (below["n_responses"] == below["n_responses_scored"])
-    return _means(above, below, weights).assign(
+    return _average_groups(above, below, weights).assign(
         n_planned=count(above.code, np.ones(len(below), dtype=bool), size),
         n_scored=count(above.code, scored, size),
         n_partial=count(above.code, scored & ~whole, size),
         n_unscored=count(above.code, ~scored, size),
-        components=_components(above, below["components"]),
+        components=_collect_components(above, below["components"]),
         weight=np.nan,
-        n_responses=total(above.code, below["n_responses"], size).astype(np.int64),
-        n_responses_scored=total(above.code, below["n_responses_scored"], size).astype(np.int64),
-        reasons=_reasons(grouped(responses.rows, names), responses.why),
+        n_responses=sum_by_code(above.code, below["n_responses"], size).astype(np.int64),
+        n_responses_scored=sum_by_code(above.code, below["n_responses_scored"], size).astype(np.int64),
+        reasons=_collect_group_reasons(group_rows(responses.rows, names), responses.why),
     )
 
 
-def _means(groups: Grouped, rows: pd.DataFrame, weights: Floats) -> pd.DataFrame:
+def _average_groups(groups: RowGroups, rows: pd.DataFrame, weights: Floats) -> pd.DataFrame:
     numbers = [name for name in SCORE_NUMBERS if name != "hybrid"]
     found = {
         name: weighted_mean(groups.code, rows[name].to_numpy(np.float64, na_value=np.nan), weights, len(groups))
@@ -198,15 +202,15 @@ def _means(groups: Grouped, rows: pd.DataFrame, weights: Floats) -> pd.DataFrame
     return groups.keys.assign(**found)
 
 
-def _reasons(groups: Grouped, why: pd.Series) -> pd.Series:
-    told = why.notna().to_numpy()
-    return pd.Series(reasons_of(groups.code[told], why[told], len(groups)), dtype=object)
+def _collect_group_reasons(groups: RowGroups, why: pd.Series) -> pd.Series:
+    has_reason = why.notna().to_numpy()
+    return pd.Series(count_reasons(groups.code[has_reason], why[has_reason], len(groups)), dtype=object)
 
 
-def _components(groups: Grouped, components: pd.Series) -> pd.Series:
+def _collect_components(groups: RowGroups, components: pd.Series) -> pd.Series:
     """The parts that any row of each group has."""
     has = {
-        part: _any(groups.code, components.str.contains(part), len(groups))
+        part: _has_any_chosen(groups.code, components.str.contains(part), len(groups))
         for part in (COVERAGE_COMPONENT, SIMILARITY_COMPONENT)
     }
     rubric, ideal = has[COVERAGE_COMPONENT], has[SIMILARITY_COMPONENT]
@@ -216,5 +220,5 @@ def _components(groups: Grouped, components: pd.Series) -> pd.Series:
     return pd.Series(names, dtype=object)
 
 
-def _any(code: Codes, chosen: pd.Series, size: int) -> np.ndarray:
+def _has_any_chosen(code: Codes, chosen: pd.Series, size: int) -> np.ndarray:
     return count(code, chosen.to_numpy(dtype=bool), size) > 0

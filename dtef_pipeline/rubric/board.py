@@ -29,20 +29,20 @@ from dtef_pipeline.rubric.levels import (
     VARIANT_KEYS,
     Codes,
     Floats,
-    Grouped,
+    RowGroups,
+    cast_keys,
     count,
-    grouped,
-    in_order,
-    total,
+    group_rows,
+    sort_unique,
+    sum_by_code,
     weighted_mean,
-    with_key_types,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_CUTS
-from dtef_pipeline.statistics.cluster_robust import estimate_ratios, why_none
-from dtef_pipeline.statistics.proportions import unit_interval
+from dtef_pipeline.statistics.cluster_robust import estimate_ratios, explain_missing
+from dtef_pipeline.statistics.proportions import compute_unit_interval
 from dtef_pipeline.statistics.rank_bounds import rank_bounds_of_means
-from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.statistics.ranks import rank_numbers
+from dtef_pipeline.text.counted import format_count
 
 MIN_BLUEPRINTS = 10
 """Blueprints that a model must have a score in to be ranked (weval methodology, 5.3)."""
@@ -63,7 +63,7 @@ def board(
     """One row per model of each group, best first: `by` overall, tag, blueprint or prompt.
 
     `table`: as of `scores`, of all runs; `order`: snapshots from the oldest on, as of `snapshot_order`; `tags` of each blueprint. Every
-    blueprint counts once, by its latest run (`latest_runs`); those with the tag `test` are left out of overall and tag.
+    blueprint counts once, by its latest run (`select_latest_runs`); those with the tag `test` are left out of overall and tag.
 
     Columns: the group's keys, `rank` (equal scores share the best of their places; null without a score, and where a board over blueprints
     has the model in fewer than `min_blueprints`), `model`, `score` (mean hybrid score over blueprints; within one blueprint that of the
@@ -75,38 +75,42 @@ def board(
     if by not in _VIEWS:
         raise ConfigError(f"board by {by!r}: allowed: {', '.join(_VIEWS)}")
     names, noun, parts_of = _VIEWS[by]
-    parts = parts_of(_of_latest(with_key_types(table, "scores", ("level", *CELL_KEYS, "hybrid")), order), tags)
-    rows = grouped(parts, (*names, "model"))
-    found = _means(rows, parts)
+    parts = parts_of(_select_latest(cast_keys(table, "scores", ("level", *CELL_KEYS, "hybrid")), order), tags)
+    rows = group_rows(parts, (*names, "model"))
+    found = _average_parts(rows, parts)
     over_blueprints = noun == "blueprint"
     few = found["n_parts"] < min_blueprints if over_blueprints else found["n_parts"] < 1
-    group = grouped(rows.keys, names).code if names else np.zeros(len(rows), dtype=np.int64)
-    found["rank"] = pd.Series(ranks(found["score"].where(~few), group)).astype("Int64")
+    group = group_rows(rows.keys, names).code if names else np.zeros(len(rows), dtype=np.int64)
+    found["rank"] = pd.Series(rank_numbers(found["score"].where(~few), group)).astype("Int64")
     of_parts = by != "prompt"
-    found = found.assign(**_intervals(rows, parts, group, found["rank"].notna().to_numpy(), of_parts))
+    found = found.assign(**_compute_board_intervals(rows, parts, group, found["rank"].notna().to_numpy(), of_parts))
     replaced = _find_replaced_scores(table, order, tags) if over_blueprints and few.any() else []
     tag_of_row = rows.keys["tag"] if by == "tag" else [None] * len(rows)
     found["note"] = [
         "; ".join(
             (
                 *filter(
-                    None, (why_none(n, noun) if of_parts else "", _why_unranked(n, min_blueprints if over_blueprints else 0))
+                    None,
+                    (
+                        explain_missing(n, noun) if of_parts else "",
+                        _explain_rubric_unranked(n, min_blueprints if over_blueprints else 0),
+                    ),
                 ),
-                *(_replacement_notes(replaced, model, tag) if is_few else ()),
+                *(_list_replacement_notes(replaced, model, tag) if is_few else ()),
             )
         )
         for n, is_few, model, tag in zip(found["n_parts"].tolist(), few, rows.keys["model"], tag_of_row, strict=True)
     ]
-    return _best_first(found, names)
+    return _sort_best_first(found, names)
 
 
-def _why_unranked(n: int, min_blueprints: int) -> str:
+def _explain_rubric_unranked(n: int, min_blueprints: int) -> str:
     if n < min_blueprints:
-        return f"not ranked: a score in {counted(n, 'blueprint')}, at least {min_blueprints} are needed"
+        return f"not ranked: a score in {format_count(n, 'blueprint')}, at least {min_blueprints} are needed"
     return "" if n else "not ranked: no score"
 
 
-class _Replaced(NamedTuple):
+class _ReplacedScore(NamedTuple):
     """A score of a model in an earlier run of a blueprint whose latest run has none of it."""
 
     model: str
@@ -116,97 +120,98 @@ class _Replaced(NamedTuple):
     """Snapshot of the latest run."""
 
 
-def _find_replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]]) -> list[_Replaced]:
+def _find_replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]]) -> list[_ReplacedScore]:
     """One per model and blueprint; blueprints that are in no board over several are left out."""
     models = table[(table["level"] == MODEL_LEVEL) & table["hybrid"].notna()]
-    latest = dict(latest_runs(table, order).itertuples(index=False, name=None))
+    latest = dict(select_latest_runs(table, order).itertuples(index=False, name=None))
     runs: dict[tuple[str, str], set[str]] = {}
     for blueprint, snapshot, model in models[[*RUN_KEYS, "model"]].itertuples(index=False, name=None):
         runs.setdefault((model, blueprint), set()).add(snapshot)
     return [
-        _Replaced(model, tags.get(blueprint, ()), latest[blueprint])
+        _ReplacedScore(model, tags.get(blueprint, ()), latest[blueprint])
         for (model, blueprint), snapshots in runs.items()
         if latest[blueprint] not in snapshots and TEST_TAG not in tags.get(blueprint, ())
     ]
 
 
-def _replacement_notes(replaced: Sequence[_Replaced], model: str, tag: str | None) -> Iterator[str]:
+def _list_replacement_notes(replaced: Sequence[_ReplacedScore], model: str, tag: str | None) -> Iterator[str]:
     """What the note of a row says of them. `tag`: of a row of a board by tag."""
     of_row = Counter(one.by for one in replaced if one.model == model and tag in (None, *one.tags))
     if of_row:
-        named = ", ".join(f"{by} ({counted(n, 'blueprint')})" for by, n in of_row.most_common())
+        named = ", ".join(f"{by} ({format_count(n, 'blueprint')})" for by, n in of_row.most_common())
         yield f"later runs without this model replaced its scores: snapshot {named}"
 
 
-def latest_runs(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
+def select_latest_runs(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
     """One row per blueprint, with the `snapshot` of its latest run in which a model has a score; where none has, of the latest of all.
 
     `table` and `order` as of `board`; snapshots that the order lacks come before all others.
     """
     models = table[table["level"] == MODEL_LEVEL]
     place = {label: at for at, label in enumerate(among(order, dict.fromkeys(models["snapshot"].tolist())))}
-    runs = grouped(models, RUN_KEYS)
+    runs = group_rows(models, RUN_KEYS)
     scored = count(runs.code, models["hybrid"].notna(), len(runs)) > 0
     found = runs.keys.assign(scored=scored, place=runs.keys["snapshot"].map(place))
     latest = found.sort_values(["blueprint", "scored", "place"]).drop_duplicates("blueprint", keep="last")
     return latest[list(RUN_KEYS)].reset_index(drop=True)
 
 
-def criterion_board(points: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+def build_criterion_board(points: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """One row per criterion and model: `score`, the mean of the model's points, 0-1, turned round for what is not to be there.
 
-    `points` as of `coverage`; `runs`: the runs that count, as of `latest_runs`. Draws are averaged first, then variants. Columns: the keys of
+    `points` as of `coverage`; `runs`: the runs that count, as of `select_latest_runs`. Draws are averaged first, then variants. Columns:
+    the keys of
     the criterion, `rank` among the models, `model`, `score` (null: no point is scored), `n_planned` and `n_scored`, in points.
     """
     names = ("blueprint", "snapshot", "prompt", *CRITERION_KEYS)
-    rows = with_key_types(points, "points", (*RESPONSE_KEYS, *CRITERION_KEYS, "score"))
+    rows = cast_keys(points, "points", (*RESPONSE_KEYS, *CRITERION_KEYS, "score"))
     rows = rows.merge(runs[list(RUN_KEYS)].astype("str"), "inner", list(RUN_KEYS))
-    rows = in_order(rows, (*RESPONSE_KEYS, *CRITERION_KEYS), "points")
+    rows = sort_unique(rows, (*RESPONSE_KEYS, *CRITERION_KEYS), "points")
     score = rows["score"].to_numpy(dtype=np.float64, na_value=np.nan)
-    cells = grouped(rows, (*CELL_KEYS, *CRITERION_KEYS))
+    cells = group_rows(rows, (*CELL_KEYS, *CRITERION_KEYS))
     means = weighted_mean(cells.code, score, np.ones(len(rows)), len(cells))
-    models = grouped(cells.keys, (*names, "model"))
+    models = group_rows(cells.keys, (*names, "model"))
     found = models.keys.assign(score=weighted_mean(models.code, means, np.ones(len(cells)), len(models)))
     own = models.code[cells.code]
     found["n_planned"] = count(own, np.ones(len(rows), dtype=bool), len(models))
     found["n_scored"] = count(own, ~np.isnan(score), len(models))
-    group = grouped(found, names).code
-    found["rank"] = pd.Series(ranks(found["score"], group)).astype("Int64")
+    group = group_rows(found, names).code
+    found["rank"] = pd.Series(rank_numbers(found["score"], group)).astype("Int64")
     return found.sort_values([*names, "rank", "model"], ignore_index=True)[
         [*names, "rank", "model", "score", "n_planned", "n_scored"]
     ]
 
 
-def _of_latest(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
-    return table.merge(latest_runs(table, order), "inner", list(RUN_KEYS)).reset_index(drop=True)
+def _select_latest(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
+    return table.merge(select_latest_runs(table, order), "inner", list(RUN_KEYS)).reset_index(drop=True)
 
 
-def _by_blueprint(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+def _split_by_blueprint(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Parts of an overall board: one row per model and blueprint."""
-    models = in_order(table[table["level"] == MODEL_LEVEL], MODEL_KEYS, "scores")
+    models = sort_unique(table[table["level"] == MODEL_LEVEL], MODEL_KEYS, "scores")
     is_test = models["blueprint"].map(lambda blueprint: TEST_TAG in tags.get(blueprint, ())).astype(bool)
     return models[~is_test].reset_index(drop=True).assign(part=lambda rows: rows["blueprint"], portion=1.0)
 
 
-def _by_tag(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    models = _by_blueprint(table, tags)
+def _split_by_tag(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    models = _split_by_blueprint(table, tags)
     tagged = models.assign(tag=models["blueprint"].map(lambda blueprint: sorted(set(tags.get(blueprint, ())))))
     return tagged.explode("tag").dropna(subset=["tag"]).reset_index(drop=True)
 
 
-def _by_prompt(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+def _split_by_prompt(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Parts of the board of one prompt: one row per variant of a model."""
-    cells = in_order(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
+    cells = sort_unique(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
     return cells.assign(part=np.arange(len(cells)), portion=1.0)
 
 
-def _within_blueprint(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+def _split_within_blueprint(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Parts of the board of one blueprint: one row per cell, whose portion makes the mean over them that of variants, each a mean by weight."""
-    cells = in_order(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
-    variants = grouped(cells, VARIANT_KEYS)
-    models = grouped(variants.keys, MODEL_KEYS)
+    cells = sort_unique(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
+    variants = group_rows(cells, VARIANT_KEYS)
+    models = group_rows(variants.keys, MODEL_KEYS)
     scored, weight = cells["hybrid"].notna().to_numpy(), cells["weight"].to_numpy(dtype=np.float64)
-    of_variant = total(variants.code[scored], weight[scored], len(variants))
+    of_variant = sum_by_code(variants.code[scored], weight[scored], len(variants))
     n_variants = count(models.code, of_variant > 0, len(models))[models.code[variants.code]]
     whole = of_variant[variants.code] * n_variants
     portion = np.divide(weight, whole, out=np.zeros(len(cells)), where=whole > 0)
@@ -214,15 +219,15 @@ def _within_blueprint(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd
 
 
 _VIEWS: dict[str, tuple[tuple[str, ...], str, Callable[[pd.DataFrame, Mapping[str, Sequence[str]]], pd.DataFrame]]] = {
-    "overall": ((), "blueprint", _by_blueprint),
-    "tag": (("tag",), "blueprint", _by_tag),
-    "blueprint": (RUN_KEYS, "prompt", _within_blueprint),
-    "prompt": (PROMPT_KEYS, "variant", _by_prompt),
+    "overall": ((), "blueprint", _split_by_blueprint),
+    "tag": (("tag",), "blueprint", _split_by_tag),
+    "blueprint": (RUN_KEYS, "prompt", _split_within_blueprint),
+    "prompt": (PROMPT_KEYS, "variant", _split_by_prompt),
 }
 """Of each view the keys of a group, what its scores are means over, and the function that lists these."""
 
 
-def _means(rows: Grouped, parts: pd.DataFrame) -> pd.DataFrame:
+def _average_parts(rows: RowGroups, parts: pd.DataFrame) -> pd.DataFrame:
     """One row per model of a group: means over its parts by their portions, and counts."""
     size, portion = len(rows), parts["portion"].to_numpy(dtype=np.float64)
     known = parts["hybrid"].notna().to_numpy()
@@ -231,10 +236,12 @@ def _means(rows: Grouped, parts: pd.DataFrame) -> pd.DataFrame:
         for name in ("hybrid", *_MEASURES)
     }
     planned, scored = (
-        grouped(parts[chosen].assign(row=rows.code[chosen]), ("row", "part")).keys["row"].to_numpy(dtype=np.int64)
+        group_rows(parts[chosen].assign(row=rows.code[chosen]), ("row", "part")).keys["row"].to_numpy(dtype=np.int64)
         for chosen in (np.ones(len(parts), dtype=bool), known)
     )
-    counts = {name: total(rows.code, parts[name], size).astype(np.int64) for name in ("n_responses", "n_responses_scored")}
+    counts = {
+        name: sum_by_code(rows.code, parts[name], size).astype(np.int64) for name in ("n_responses", "n_responses_scored")
+    }
     return rows.keys.assign(
         score=means.pop("hybrid"),
         **means,
@@ -244,8 +251,8 @@ def _means(rows: Grouped, parts: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _intervals(
-    rows: Grouped, parts: pd.DataFrame, group: Codes, ranked: npt.NDArray[np.bool_], of_parts: bool
+def _compute_board_intervals(
+    rows: RowGroups, parts: pd.DataFrame, group: Codes, ranked: npt.NDArray[np.bool_], of_parts: bool
 ) -> dict[str, Floats]:
     """`low`, `high`, `rank_low` and `rank_high` of each row, (rows,), by the parts of its group; all NaN unless `of_parts`."""
     found = {name: np.full(len(rows), np.nan) for name in ("low", "high", *_RANGES)}
@@ -253,13 +260,13 @@ def _intervals(
     known, of_group = ~np.isnan(hybrid), group[rows.code]
     for code in np.unique(group[rows.code[known]]) if of_parts else ():
         own, here = np.flatnonzero(group == code), np.flatnonzero(known & (of_group == code))
-        clusters = grouped(parts.iloc[here], ("part",))
+        clusters = group_rows(parts.iloc[here], ("part",))
         place = clusters.code * len(own) + np.searchsorted(own, rows.code[here])
         below, above = (
-            total(place, values, len(clusters) * len(own)).reshape(len(clusters), len(own))
+            sum_by_code(place, values, len(clusters) * len(own)).reshape(len(clusters), len(own))
             for values in (portion[here], (portion * hybrid)[here])
         )
-        found["low"][own], found["high"][own] = unit_interval(estimate_ratios(above, below))
+        found["low"][own], found["high"][own] = compute_unit_interval(estimate_ratios(above, below))
         is_shown = ranked[own] & ~np.isnan(found["low"][own])
         bounds = rank_bounds_of_means(above[:, ranked[own]], below[:, ranked[own]])
         for name, values in zip(_RANGES, bounds, strict=True):
@@ -267,7 +274,7 @@ def _intervals(
     return found
 
 
-def _best_first(found: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+def _sort_best_first(found: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     ordered = found.sort_values([*names, "rank", "score", "model"], ascending=[True] * len(names) + [True, False, True])
     numbers = [
         "score",
@@ -297,16 +304,16 @@ _POINTS = """
 def rubric_board(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """RUBRIC_BOARD. `connection` has the tables of BOARD_READS."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores").df()
-    order = rubric_snapshot_order(connection)
-    told = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
-    tags = {blueprint: list(named or ()) for blueprint, named in told}
+    order = load_rubric_snapshot_order(connection)
+    tag_rows = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
+    tags = {blueprint: list(named or ()) for blueprint, named in tag_rows}
     boards = {cut: board(scores, order, tags, cut) for cut in _VIEWS}
-    runs = latest_runs(scores, order)
+    runs = select_latest_runs(scores, order)
     connection.register("runs", runs)
-    boards["criterion"] = criterion_board(connection.execute(_POINTS).df(), runs)
+    boards["criterion"] = build_criterion_board(connection.execute(_POINTS).df(), runs)
     return stack_cuts(boards, RUBRIC_BOARD, RUBRIC_CUTS)
 
 
-def rubric_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def load_rubric_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """The snapshots of all blueprints, the earliest first."""
     return order_in(connection, "rubric_runs")

@@ -15,7 +15,7 @@ _NEEDS_A_JUDGE = (
 )
 
 
-def _ranked(name: str, shows: str, *groups: str, needs: str = _NEEDS_RUBRIC_SCORES) -> BoardView:
+def _make_ranked_view(name: str, shows: str, *groups: str, needs: str = _NEEDS_RUBRIC_SCORES) -> BoardView:
     """A cut of the board."""
     return BoardView(
         (*groups, *_COLUMNS_RANKED),
@@ -30,16 +30,16 @@ def _ranked(name: str, shows: str, *groups: str, needs: str = _NEEDS_RUBRIC_SCOR
 
 
 BOARD_VIEWS = (
-    _ranked("overall", "each model's mean score over blueprints; ranked from 10 blueprints on"),
-    _ranked(
+    _make_ranked_view("overall", "each model's mean score over blueprints; ranked from 10 blueprints on"),
+    _make_ranked_view(
         "tag",
         "the same over the blueprints of each tag",
         "tag",
         needs="a blueprint with a tag: write `tags:` in the header of a file, then `dtef rubric add` and `dtef rubric board --refresh`",
     ),
-    _ranked("blueprint", "each model's score in each blueprint", "blueprint"),
-    _ranked("prompt", "each model's score on each prompt", "blueprint", "prompt"),
-    _ranked(
+    _make_ranked_view("blueprint", "each model's score in each blueprint", "blueprint"),
+    _make_ranked_view("prompt", "each model's score on each prompt", "blueprint", "prompt"),
+    _make_ranked_view(
         "criterion",
         "each model's mean point on each criterion",
         *("blueprint", "prompt", "block", "path", "position"),

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import Played
-from dtef_pipeline.asking.models import LOCAL_EMBEDDER, Models, ModelSpec, base_selector, known_selector
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, Models, ModelSpec, resolve_known_selector, strip_settings
 from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.blueprint.model import Turn
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
-from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.plain import strip_thinking
 
 OK, EMPTY = "ok", "empty"
 _RESPONSE_IN_SNAPSHOT = ("prompt", "system_index", "model_variant", "draw")
@@ -46,22 +46,22 @@ class Script:
         """Turns that the model writes."""
         return sum(turn.text is None for turn in self.turns) + (self.turns[-1].role == "user")
 
-    def until(self, written: Sequence[str]) -> tuple[list[Message], bool]:
+    def list_messages_until(self, written: Sequence[str]) -> tuple[list[Message], bool]:
         """The messages up to the next turn that the model is to write, and whether there is one, given what it wrote so far."""
-        said = [Message("system", self.system)] if self.system is not None else []
+        sent_messages = [Message("system", self.system)] if self.system is not None else []
         answers = iter(written)
         for turn in self.turns:
             if turn.text is None:
                 answer = next(answers, None)
                 if answer is None:
-                    return said, True
-                said.append(Message(turn.role, answer))
+                    return sent_messages, True
+                sent_messages.append(Message(turn.role, answer))
             else:
-                said.append(Message(turn.role, turn.text))
+                sent_messages.append(Message(turn.role, turn.text))
         if self.turns[-1].role != "user":
-            return said, False
+            return sent_messages, False
         answer = next(answers, None)
-        return (said, True) if answer is None else ([*said, Message("assistant", answer)], False)
+        return (sent_messages, True) if answer is None else ([*sent_messages, Message("assistant", answer)], False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,13 @@ class Conversation:
 
     def next(self, history: Sequence[Response]) -> Request | None:
         """The next turn. A blank one ends the conversation: what would follow it says nothing of the model."""
-        if history and not response_text([history[-1].text]):
+        if history and not join_response_text([history[-1].text]):
             return None
-        messages, goes_on = self.script.until([response.text for response in history])
-        return Request.of_messages(messages, self.model, self.draw, self.snapshot) if goes_on else None
+        messages, goes_on = self.script.list_messages_until([response.text for response in history])
+        return Request.build_request(messages, self.model, self.draw, self.snapshot) if goes_on else None
 
 
-def scripts(prompts: pa.Table) -> Iterator[tuple[Script, tuple[float, ...]]]:
+def iterate_scripts(prompts: pa.Table) -> Iterator[tuple[Script, tuple[float, ...]]]:
     """Each prompt of `rubric_prompts` with each of its system prompts, and the temperatures that it is asked at."""
     columns = (prompts[name].to_pylist() for name in ("prompt", "messages", "systems", "temperatures"))
     for prompt, messages, systems, temperatures in zip(*columns, strict=True):
@@ -90,11 +90,11 @@ def scripts(prompts: pa.Table) -> Iterator[tuple[Script, tuple[float, ...]]]:
             yield Script(prompt, place, system, turns), tuple(temperatures)
 
 
-def response_rows(blueprint: str, conversations: Sequence[Conversation], played: Sequence[Played]) -> pa.Table:
+def build_response_rows(blueprint: str, conversations: Sequence[Conversation], played: Sequence[Played]) -> pa.Table:
     """The rows of `rubric_responses`, in the order of the conversations."""
     hashes: dict[tuple[str, int], str] = {}
     rows = []
-    for one, came in zip(conversations, played, strict=True):
+    for one, outcome in zip(conversations, played, strict=True):
         script = one.script
         of_script = (script.prompt, script.system_index)
         if of_script not in hashes:
@@ -110,34 +110,34 @@ def response_rows(blueprint: str, conversations: Sequence[Conversation], played:
                 "draw": one.draw,
                 "snapshot": one.snapshot,
                 "asked_hash": hashes[of_script],
-                **_came(script, came),
+                **_describe_outcome(script, outcome),
             }
         )
     return pa.Table.from_pylist(rows, schema=RUBRIC_RESPONSES)
 
 
-def _came(script: Script, played: Played) -> Mapping[str, Any]:
+def _describe_outcome(script: Script, played: Played) -> Mapping[str, Any]:
     """What came of a conversation, as columns."""
     responses, failure = played.responses, played.failure
     written = [response.text for response in responses]
-    said, _ = script.until(written)
-    blank = bool(written) and not response_text(written[-1:])
-    text = response_text(written)
+    sent_messages, _ = script.list_messages_until(written)
+    blank = bool(written) and not join_response_text(written[-1:])
+    text = join_response_text(written)
     return {
         "status": failure.status if failure else EMPTY if blank else OK,
         "text": text or None,
-        "transcript": [{"role": message.role, "text": message.text} for message in said],
+        "transcript": [{"role": message.role, "text": message.text} for message in sent_messages],
         "turns": len(responses),
         "cut": any(response.finish_reason in _CUT_BY for response in responses),
         "request_keys": [response.request_key for response in responses],
         "error": failure.message if failure else None,
         "attempts": sum(response.attempts for response in responses) + (failure.attempts if failure else 0),
-        **_of_last(responses),
-        **used(responses),
+        **_describe_last_response(responses),
+        **sum_response_usage(responses),
     }
 
 
-def _of_last(responses: Sequence[Response]) -> Mapping[str, Any]:
+def _describe_last_response(responses: Sequence[Response]) -> Mapping[str, Any]:
     if not responses:
         return {}
     last = responses[-1]
@@ -145,7 +145,7 @@ def _of_last(responses: Sequence[Response]) -> Mapping[str, Any]:
     return {name: getattr(last, name) for name in names} | {"latency_s": sum(one.latency_s for one in responses)}
 
 
-def used(responses: Sequence[Response]) -> dict[str, Any]:
+def sum_response_usage(responses: Sequence[Response]) -> dict[str, Any]:
     """Tokens and cost of several calls together; a cost that is not known makes their sum unknown."""
     costs = [response.cost_usd for response in responses]
     known = [cost for cost in costs if cost is not None]
@@ -156,32 +156,32 @@ def used(responses: Sequence[Response]) -> dict[str, Any]:
     }
 
 
-def response_text(written: Sequence[str]) -> str:
+def join_response_text(written: Sequence[str]) -> str:
     """What is judged, searched and embedded: all turns that the model wrote without thinking, ends stripped, joined by a blank line."""
-    return _BETWEEN_TURNS.join(shown for one in written if (shown := without_thinking(one).strip()))
+    return _BETWEEN_TURNS.join(shown for one in written if (shown := strip_thinking(one).strip()))
 
 
-def merged_responses(earlier: pa.Table, new: pa.Table, asked: Sequence[tuple[str, int, str]]) -> pa.Table:
+def merge_responses(earlier: pa.Table, new: pa.Table, asked: Sequence[tuple[str, int, str]]) -> pa.Table:
     """The rows of a snapshot: the new ones, and those of earlier runs that are not among them and whose conversation still stands.
 
     `asked`: (prompt, place of the system prompt, asked_hash) of what the blueprint asks by now, in its order. Rows are in that order, then
     by model and draw, so that equal content gives equal bytes.
     """
     place = {what: number for number, what in enumerate(asked)}
-    made = set(_columns(new, _RESPONSE_IN_SNAPSHOT))
+    made = set(_zip_columns(new, _RESPONSE_IN_SNAPSHOT))
     stands = [
         key not in made and what in place
-        for key, what in zip(_columns(earlier, _RESPONSE_IN_SNAPSHOT), _columns(earlier, _SPOKEN), strict=True)
+        for key, what in zip(_zip_columns(earlier, _RESPONSE_IN_SNAPSHOT), _zip_columns(earlier, _SPOKEN), strict=True)
     ]
     rows = pa.concat_tables([new, earlier.filter(pa.array(stands, pa.bool_()))])
     order = rows.select(["model", "model_variant", "draw"]).append_column(
-        "place", pa.array([place.get(what, len(place)) for what in _columns(rows, _SPOKEN)], pa.int64())
+        "place", pa.array([place.get(what, len(place)) for what in _zip_columns(rows, _SPOKEN)], pa.int64())
     )
     by = ("place", "model", "model_variant", "draw")
     return rows.take(pc.sort_indices(order, [(name, "ascending") for name in by]))
 
 
-def _columns(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def _zip_columns(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     return zip(*(rows[name].to_pylist() for name in names), strict=True)
 
 
@@ -189,7 +189,7 @@ CANDIDATE_TOKENS = 1_500
 """The most tokens of one turn, where the models file does not say otherwise."""
 
 
-def chosen_selectors(chosen: Sequence[str], blueprint: str, of_file: Sequence[str], found: Collection[str]) -> Sequence[str]:
+def choose_selectors(chosen: Sequence[str], blueprint: str, of_file: Sequence[str], found: Collection[str]) -> Sequence[str]:
     """Who is asked: those that were `chosen`, else those `of_file`, which the blueprint names.
 
     `found`: codes of what was found in the file. Raises ConfigError where they say that it is not known whom the file means.
@@ -206,7 +206,7 @@ def chosen_selectors(chosen: Sequence[str], blueprint: str, of_file: Sequence[st
     return of_file
 
 
-def candidate_names(selectors: Iterable[str], models: Models) -> set[str]:
+def list_candidate_names(selectors: Iterable[str], models: Models) -> set[str]:
     """The names of the candidates that selectors stand for; none for one that stands for no model that can be asked."""
     names: set[str] = set()
     for selector in selectors:
@@ -227,8 +227,8 @@ class Candidates:
         self._chosen: dict[str, tuple[str, bool]] = {}
         self._made: dict[tuple[str, float], ModelSpec] = {}
         for selector in selectors:
-            own = selector != base_selector(selector) and "temperature=" in selector.rpartition("@")[2]
-            for spec in models.resolve([known_selector(selector, models)]):
+            own = selector != strip_settings(selector) and "temperature=" in selector.rpartition("@")[2]
+            for spec in models.resolve([resolve_known_selector(selector, models)]):
                 if spec.is_computed or spec.model == LOCAL_EMBEDDER:
                     raise ConfigError(
                         f"model {spec.name}: it writes no text, so no rubric can judge it; allowed: a model that is asked"
@@ -240,7 +240,7 @@ class Candidates:
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self._chosen.values())
 
-    def at(self, temperatures: Iterable[float]) -> list[ModelSpec]:
+    def resolve_at(self, temperatures: Iterable[float]) -> list[ModelSpec]:
         """Every model at each temperature, each variant once.
 
         One that takes no temperature, or was chosen with its own, stands once, as does the local model.
@@ -248,11 +248,11 @@ class Candidates:
         found = {}
         for name, own in self._chosen.values():
             for temperature in temperatures:
-                spec = self._at(name, temperature, own)
+                spec = self._resolve_at_one(name, temperature, own)
                 found[spec.variant] = spec
         return list(found.values())
 
-    def _at(self, name: str, temperature: float, own: bool) -> ModelSpec:
+    def _resolve_at_one(self, name: str, temperature: float, own: bool) -> ModelSpec:
         if (name, temperature) not in self._made:
             base = self._models.resolve([name])[0]
             tokens = {} if "max_tokens" in base.model_fields_set else {"max_tokens": CANDIDATE_TOKENS}

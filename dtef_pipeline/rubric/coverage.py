@@ -19,13 +19,13 @@ from dtef_pipeline.rubric.levels import (
     RESPONSE_KEYS,
     Codes,
     Floats,
+    cast_keys,
     count,
-    grouped,
-    in_order,
-    reasons_of,
-    total,
+    count_reasons,
+    group_rows,
+    sort_unique,
+    sum_by_code,
     weighted_mean,
-    with_key_types,
 )
 
 _NUMBERS = ("weight", "score")
@@ -50,7 +50,7 @@ class _Points(NamedTuple):
     """(blocks of paths,): whether the least score counts, not the highest."""
 
 
-def coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) -> pd.DataFrame:
+def compute_coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) -> pd.DataFrame:
     """One row per response that has points, sorted by its keys; `points`: one row per response and criterion.
 
     `points` has the keys of the response and of the criterion, `weight` (above 0) and `score` (0-1, turned round for what a response is not
@@ -67,24 +67,24 @@ def coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) -> pd.Da
     are left out. Raises ConfigError for a missing column, two rows of one key, an unknown block, or a number outside its range.
     """
     policy = policy or ScoringPolicy()
-    frame = with_key_types(points, "points", (*RESPONSE_KEYS, *CRITERION_KEYS, *_NUMBERS))
-    frame = in_order(frame, (*RESPONSE_KEYS, *CRITERION_KEYS), "points")
+    frame = cast_keys(points, "points", (*RESPONSE_KEYS, *CRITERION_KEYS, *_NUMBERS))
+    frame = sort_unique(frame, (*RESPONSE_KEYS, *CRITERION_KEYS), "points")
     _check(frame)
-    responses = grouped(frame, RESPONSE_KEYS)
-    arranged = _arranged(frame, responses.code, len(responses), policy)
-    score = _numbers(frame, "score")
-    low, high = (_numbers(frame, name) for name in ("low", "high"))
+    responses = group_rows(frame, RESPONSE_KEYS)
+    arranged = _arrange_points(frame, responses.code, len(responses), policy)
+    score = _read_number_column(frame, "score")
+    low, high = (_read_number_column(frame, name) for name in ("low", "high"))
     with np.errstate(invalid="ignore"):
         partial = ~np.isnan(score) & (low < high)
     return responses.keys.assign(
-        coverage=_of_scores(arranged, score, policy),
-        coverage_low=_of_scores(arranged, low, policy),
-        coverage_high=_of_scores(arranged, high, policy),
-        **_counts(frame, arranged, score, partial),
+        coverage=_compute_coverage(arranged, score, policy),
+        coverage_low=_compute_coverage(arranged, low, policy),
+        coverage_high=_compute_coverage(arranged, high, policy),
+        **_count_points(frame, arranged, score, partial),
     )
 
 
-def _counts(
+def _count_points(
     frame: pd.DataFrame, points: _Points, score: Floats, partial: npt.NDArray[np.bool_]
 ) -> dict[str, Codes | pd.Series]:
     size, unscored = points.n_responses, np.isnan(score)
@@ -95,37 +95,37 @@ def _counts(
         "n_scored": count(points.response, ~unscored, size),
         "n_partial": count(points.response, partial, size),
         "n_unscored": count(points.response, unscored, size),
-        "reasons": pd.Series(reasons_of(points.response[unscored], given, size), dtype=object),
+        "reasons": pd.Series(count_reasons(points.response[unscored], given, size), dtype=object),
     }
 
 
-def _arranged(frame: pd.DataFrame, response: Codes, n_responses: int, policy: ScoringPolicy) -> _Points:
+def _arrange_points(frame: pd.DataFrame, response: Codes, n_responses: int, policy: ScoringPolicy) -> _Points:
     in_path = frame["path"].notna().to_numpy()
     chosen = frame.loc[in_path, ["block", "path"]].assign(response=response[in_path])
-    paths = grouped(chosen, ("response", "block", "path"))
-    blocks = grouped(paths.keys, ("response", "block"))
+    paths = group_rows(chosen, ("response", "block", "path"))
+    blocks = group_rows(paths.keys, ("response", "block"))
     is_worst = (blocks.keys["block"] == SHOULD_NOT).to_numpy() & (policy.should_not_paths == WORST_PATH)
     of_response = blocks.keys["response"].to_numpy(dtype=np.int64)
-    weight = _numbers(frame, "weight")
+    weight = _read_number_column(frame, "weight")
     return _Points(response, n_responses, weight, in_path, paths.code, blocks.code, len(blocks), of_response, is_worst)
 
 
-def _of_scores(points: _Points, score: Floats, policy: ScoringPolicy) -> Floats:
+def _compute_coverage(points: _Points, score: Floats, policy: ScoringPolicy) -> Floats:
     """(responses,) the coverage that scores (points,) make; NaN: unscored."""
-    of_blocks = _of_blocks(points, score)
+    of_blocks = _score_blocks(points, score)
     known = ~np.isnan(of_blocks)
-    blocks = total(points.of_response[known], of_blocks[known], points.n_responses)
+    blocks = sum_by_code(points.of_response[known], of_blocks[known], points.n_responses)
     n_blocks = count(points.of_response, known, points.n_responses)
     required = ~np.isnan(score) & ~points.in_path
-    weights = total(points.response[required], points.weight[required], points.n_responses)
-    sums = total(points.response[required], (points.weight * score)[required], points.n_responses)
+    weights = sum_by_code(points.response[required], points.weight[required], points.n_responses)
+    sums = sum_by_code(points.response[required], (points.weight * score)[required], points.n_responses)
     if policy.or_paths == DOCUMENT:
-        return _quotient(sums + blocks, weights + n_blocks)
-    means = np.stack([_quotient(sums, weights), _quotient(blocks, n_blocks.astype(np.float64))])
-    return _quotient(np.nansum(means, axis=0), (~np.isnan(means)).sum(axis=0).astype(np.float64))
+        return _divide_scores(sums + blocks, weights + n_blocks)
+    means = np.stack([_divide_scores(sums, weights), _divide_scores(blocks, n_blocks.astype(np.float64))])
+    return _divide_scores(np.nansum(means, axis=0), (~np.isnan(means)).sum(axis=0).astype(np.float64))
 
 
-def _of_blocks(points: _Points, score: Floats) -> Floats:
+def _score_blocks(points: _Points, score: Floats) -> Floats:
     """(blocks of paths,) the mean of the path that counts; NaN: no path has a score."""
     means = weighted_mean(points.path, score[points.in_path], points.weight[points.in_path], len(points.block))
     known = ~np.isnan(means)
@@ -136,11 +136,11 @@ def _of_blocks(points: _Points, score: Floats) -> Floats:
     return np.where(np.isfinite(found), found, np.nan)
 
 
-def _quotient(above: Floats, below: Floats) -> Floats:
+def _divide_scores(above: Floats, below: Floats) -> Floats:
     return np.asarray(np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0))
 
 
-def _numbers(frame: pd.DataFrame, name: str) -> Floats:
+def _read_number_column(frame: pd.DataFrame, name: str) -> Floats:
     """The column as numbers, NaN: null, or no such column."""
     if name not in frame:
         return np.full(len(frame), np.nan)
@@ -149,11 +149,11 @@ def _numbers(frame: pd.DataFrame, name: str) -> Floats:
 
 def _check(frame: pd.DataFrame) -> None:
     """Raises ConfigError for the first row that no rubric has."""
-    weight = _numbers(frame, "weight")
+    weight = _read_number_column(frame, "weight")
     _refuse(frame, "block", ~frame["block"].isin(BLOCKS).to_numpy(), ", ".join(BLOCKS))
     _refuse(frame, "weight", ~((weight > 0) & np.isfinite(weight)), "a number above 0")
     for name in ("score", "low", "high"):
-        values = _numbers(frame, name)
+        values = _read_number_column(frame, name)
         _refuse(frame, name, (values < 0) | (values > 1), "a number from 0 to 1, or null")
 
 

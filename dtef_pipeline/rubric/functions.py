@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from dtef_pipeline.rubric.blueprint.function_names import EXTERNAL_FUNCTIONS, argument_fault
+from dtef_pipeline.rubric.blueprint.function_names import EXTERNAL_FUNCTIONS, check_argument
 from dtef_pipeline.rubric.blueprint.patterns import (
     LONGEST_SEARCH,
     WHITE_SPACE,
     BadPattern,
     SearchTooLong,
     compile_pattern,
-    word_count,
+    count_words,
 )
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.extras import how_to_install
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.extras import describe_installation
 
 UNKNOWN_FUNCTION = "unknown function"
 BAD_ARGUMENTS = "bad arguments"
@@ -51,17 +51,17 @@ class FunctionScore:
     """Why it is unscored: one of the reasons of this module, to count by; None: it is scored."""
 
     @property
-    def reversed(self) -> FunctionScore:
+    def inverted_score(self) -> FunctionScore:
         """1 minus the score; what is unscored stays unscored."""
         return self if self.score is None else FunctionScore(1 - self.score, self.explanation)
 
 
-def unscored(reason: str, explanation: str) -> FunctionScore:
+def make_unscored(reason: str, explanation: str) -> FunctionScore:
     """No score, for one of the reasons of this module."""
     return FunctionScore(None, explanation, reason)
 
 
-def shown(text: str) -> str:
+def quote_shortened(text: str) -> str:
     """A text in quotation marks, of which a long one is cut."""
     return repr(text) if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]!r}..."
 
@@ -70,16 +70,16 @@ ScoreText = Callable[[str], FunctionScore]
 """A criterion that is ready: given the text of a response, its score."""
 
 
-class Wanted(NamedTuple):
+class SearchTarget(NamedTuple):
     """One thing that is looked for."""
 
     label: str
     """As explanations show it."""
-    found_in: Callable[[str], bool]
+    matches_in: Callable[[str], bool]
 
 
 @functools.lru_cache(maxsize=256)
-def lowered(text: str) -> str:
+def lower_text(text: str) -> str:
     """The text in small letters."""
     return text.lower()
 
@@ -89,13 +89,13 @@ def has_word(text: str, word: str) -> bool:
     at = text.find(word)
     while at >= 0 and word:
         end = at + len(word)
-        if not (at and _in_words(text[at - 1])) and not (end < len(text) and _in_words(text[end])):
+        if not (at and _is_word_character(text[at - 1])) and not (end < len(text) and _is_word_character(text[end])):
             return True
         at = text.find(word, at + 1)
     return not word
 
 
-def _in_words(character: str) -> bool:
+def _is_word_character(character: str) -> bool:
     return character == "_" or unicodedata.category(character)[0] in "LN"
 
 
@@ -109,115 +109,117 @@ SEARCHES = (*_PART_TESTS, "matches")
 """What a text can be searched for; each has a form that ignores case, with `i` before its name."""
 
 
-def wanted(search: str, argument: str, ignore_case: bool) -> Wanted:
+def prepare_wanted(search: str, argument: str, ignore_case: bool) -> SearchTarget:
     """One thing to look for, prepared; `search` is one of `SEARCHES`. BadPattern where a pattern is none."""
     if search == "matches":
-        return Wanted(f"/{argument}/{'i' if ignore_case else ''}", compile_pattern(argument, ignore_case).found_in)
+        return SearchTarget(f"/{argument}/{'i' if ignore_case else ''}", compile_pattern(argument, ignore_case).matches_in)
     test = _PART_TESTS[search]
     if not ignore_case:
-        return Wanted(shown(argument), lambda text: test(text, argument))
+        return SearchTarget(quote_shortened(argument), lambda text: test(text, argument))
     small = argument.lower()
-    return Wanted(shown(argument), lambda text: test(lowered(text), small))
+    return SearchTarget(quote_shortened(argument), lambda text: test(lower_text(text), small))
 
 
-def searching(search: str, family: str, argument: Any, ignore_case: bool) -> ScoreText:
+def prepare_search(search: str, family: str, argument: Any, ignore_case: bool) -> ScoreText:
     """The criterion of a search function with a sound argument. `family`: `one`, `any_of`, `all_of` or `at_least_n_of`."""
     n, texts = argument if family == "at_least_n_of" else (0, [argument] if family == "one" else argument)
     try:
-        parts = [wanted(search, text, ignore_case) for text in texts]
+        parts = [prepare_wanted(search, text, ignore_case) for text in texts]
     except BadPattern as fault:
-        return always(unscored(BAD_PATTERN, str(fault)))
-    ready = {"one": _one, "any_of": _any_of, "all_of": _all_of}.get(family, functools.partial(_at_least, n))(parts)
-    return _within_time(ready) if search == "matches" else ready
+        return make_constant(make_unscored(BAD_PATTERN, str(fault)))
+    ready = {"one": _require_one, "any_of": _require_any, "all_of": _require_all}.get(
+        family, functools.partial(_require_at_least, n)
+    )(parts)
+    return _limit_time(ready) if search == "matches" else ready
 
 
-def always(score: FunctionScore) -> ScoreText:
+def make_constant(score: FunctionScore) -> ScoreText:
     """A criterion that says the same of every response."""
     return lambda text: score
 
 
-def _within_time(ready: ScoreText) -> ScoreText:
+def _limit_time(ready: ScoreText) -> ScoreText:
     def score(text: str) -> FunctionScore:
         try:
             return ready(text)
         except SearchTooLong:
-            return unscored(PATTERN_TIMEOUT, f"the search took longer than {LONGEST_SEARCH:g} s")
+            return make_unscored(PATTERN_TIMEOUT, f"the search took longer than {LONGEST_SEARCH:g} s")
 
     return score
 
 
-def _one(parts: list[Wanted]) -> ScoreText:
+def _require_one(parts: list[SearchTarget]) -> ScoreText:
     (part,) = parts
     yes, no = FunctionScore(1.0, f"found {part.label}"), FunctionScore(0.0, f"did not find {part.label}")
-    return lambda text: yes if part.found_in(text) else no
+    return lambda text: yes if part.matches_in(text) else no
 
 
-def _any_of(parts: list[Wanted]) -> ScoreText:
-    none = FunctionScore(0.0, f"found none of {len(parts)}{_listed(parts)}")
+def _require_any(parts: list[SearchTarget]) -> ScoreText:
+    none = FunctionScore(0.0, f"found none of {len(parts)}{_list_labels(parts)}")
 
     def score(text: str) -> FunctionScore:
-        first = next((part for part in parts if part.found_in(text)), None)
+        first = next((part for part in parts if part.matches_in(text)), None)
         return none if first is None else FunctionScore(1.0, f"found {first.label}")
 
     return score
 
 
-def _all_of(parts: list[Wanted]) -> ScoreText:
+def _require_all(parts: list[SearchTarget]) -> ScoreText:
     def score(text: str) -> FunctionScore:
-        found, explanation = _found(parts, text)
+        found, explanation = _count_found(parts, text)
         return FunctionScore(found / len(parts), explanation) if parts else FunctionScore(1.0, "nothing to find")
 
     return score
 
 
-def _at_least(n: float, parts: list[Wanted]) -> ScoreText:
+def _require_at_least(n: float, parts: list[SearchTarget]) -> ScoreText:
     if n <= 0 or not parts:
-        return always(FunctionScore(float(n <= 0), f"{n:g} wanted of {len(parts)}"))
+        return make_constant(FunctionScore(float(n <= 0), f"{n:g} wanted of {len(parts)}"))
 
     def score(text: str) -> FunctionScore:
-        found, explanation = _found(parts, text)
+        found, explanation = _count_found(parts, text)
         return FunctionScore(min(1.0, found / n), f"{explanation} ({n:g} wanted)")
 
     return score
 
 
-def _found(parts: list[Wanted], text: str) -> tuple[int, str]:
+def _count_found(parts: list[SearchTarget], text: str) -> tuple[int, str]:
     """How many parts a text has, and that in words."""
-    has = [part.found_in(text) for part in parts]
+    has = [part.matches_in(text) for part in parts]
     there = [part for part, is_there in zip(parts, has, strict=True) if is_there]
     missing = [part for part, is_there in zip(parts, has, strict=True) if not is_there]
-    not_there = f"; not{_listed(missing)[1:]}" if there and missing else ""
-    return len(there), f"found {len(there)} of {len(parts)}{_listed(there)}{not_there}"
+    not_there = f"; not{_list_labels(missing)[1:]}" if there and missing else ""
+    return len(there), f"found {len(there)} of {len(parts)}{_list_labels(there)}{not_there}"
 
 
-def _listed(parts: Iterable[Wanted]) -> str:
+def _list_labels(parts: Iterable[SearchTarget]) -> str:
     labels = ", ".join(part.label for part in parts)
     return f": {labels}" if labels else ""
 
 
-def words_between(argument: Any) -> ScoreText:
+def prepare_words_between(argument: Any) -> ScoreText:
     """[least, most]: 1 within; below, words / least; above, most / words. Words are runs of what is not white space."""
     least, most = argument
 
     def score(text: str) -> FunctionScore:
-        words = word_count(text)
+        words = count_words(text)
         points = words / least if words < least else most / words if words > most else 1.0
-        return FunctionScore(points, counted(words, "word"))
+        return FunctionScore(points, format_count(words, "word"))
 
     return score
 
 
-def json_text(argument: Any) -> ScoreText:
+def prepare_json_text(argument: Any) -> ScoreText:
     """1 where the whole text is a JSON object or array."""
-    return json_score
+    return score_json
 
 
-def json_score(text: str) -> FunctionScore:
+def score_json(text: str) -> FunctionScore:
     """1 where the whole text is a JSON object or array. What is nested too deep for Python to read is unscored."""
     try:
         found = read_json(text)
     except RecursionError:
-        return unscored(NESTED_TOO_DEEP, "brackets are nested too deep to be read")
+        return make_unscored(NESTED_TOO_DEEP, "brackets are nested too deep to be read")
     except ValueError as fault:
         return FunctionScore(0.0, f"no JSON: {fault}")
     is_whole = isinstance(found, (dict, list))
@@ -226,14 +228,14 @@ def json_score(text: str) -> FunctionScore:
 
 def read_json(text: str) -> Any:
     """JSON as JavaScript reads it: NaN and Infinity are faults (ValueError), numbers may have any length."""
-    return json.loads(text, parse_constant=_refused, parse_int=_whole)
+    return json.loads(text, parse_constant=_refuse_json_number, parse_int=_parse_long_whole)
 
 
-def _refused(constant: str) -> None:
+def _refuse_json_number(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
 
 
-def _whole(digits: str) -> float:
+def _parse_long_whole(digits: str) -> float:
     return int(digits) if len(digits) < 300 else float(digits)
 
 
@@ -250,7 +252,7 @@ class ToolCall(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def tool_calls(text: str) -> tuple[ToolCall, ...]:
+def find_tool_calls(text: str) -> tuple[ToolCall, ...]:
     """The calls in a response, in their order. A line whose JSON cannot be read, or that has no name, is no call."""
     if _MARK not in text:
         return ()
@@ -269,7 +271,7 @@ def _call(written: str) -> ToolCall | None:
     return ToolCall(found["name"], found.get("arguments"))
 
 
-def _called(calls: Sequence[ToolCall]) -> str:
+def _describe_calls(calls: Sequence[ToolCall]) -> str:
     """The calls in words."""
     return (
         "called " + ", ".join(call.name for call in calls[:12]) + (", ..." if len(calls) > 12 else "")
@@ -278,68 +280,69 @@ def _called(calls: Sequence[ToolCall]) -> str:
     )
 
 
-def tool_called(argument: Any) -> ScoreText:
+def prepare_tool_called(argument: Any) -> ScoreText:
     """1 where the tool of this name is called."""
-    return _judged(lambda calls: any(call.name == argument for call in calls))
+    return _score_calls(lambda calls: any(call.name == argument for call in calls))
 
 
-def tool_call_count_between(argument: Any) -> ScoreText:
+def prepare_tool_call_count(argument: Any) -> ScoreText:
     """[least, most, name]: 1 where so many tools are called; with a name, where this one is called so many times."""
     least, most, name = (*argument, None)[:3]
-    return _judged(lambda calls: least <= sum(not name or call.name == name for call in calls) <= most)
+    return _score_calls(lambda calls: least <= sum(not name or call.name == name for call in calls) <= most)
 
 
-def tool_call_order(argument: Any) -> ScoreText:
+def prepare_tool_call_order(argument: Any) -> ScoreText:
     """1 where the tools of these names are called in this order; others may be called between them."""
 
-    def in_order(calls: Sequence[ToolCall]) -> bool:
+    def is_called_in_order(calls: Sequence[ToolCall]) -> bool:
         left = iter(call.name for call in calls)
         return all(name in left for name in argument)
 
-    return _judged(in_order)
+    return _score_calls(is_called_in_order)
 
 
-def tool_args_match(argument: Any) -> ScoreText:
+def prepare_tool_args_match(argument: Any) -> ScoreText:
     """{name, where, normalizeWhitespace}: 1 where a call of the tool includes the arguments `where`, a mapping or a list."""
     where, without_blanks = argument["where"], bool(argument.get("normalizeWhitespace"))
 
-    def matched(calls: Sequence[ToolCall]) -> bool:
-        return any(call.name == argument["name"] and includes(call.arguments, where, without_blanks) for call in calls)
+    def has_matching_call(calls: Sequence[ToolCall]) -> bool:
+        return any(call.name == argument["name"] and is_including(call.arguments, where, without_blanks) for call in calls)
 
     def score(text: str) -> FunctionScore:
-        calls = [call for call in tool_calls(text) if call.name == argument["name"]]
-        seen = "; ".join(shown(str(call.arguments)) for call in calls[:3])
+        calls = [call for call in find_tool_calls(text) if call.name == argument["name"]]
+        seen = "; ".join(quote_shortened(str(call.arguments)) for call in calls[:3])
         return FunctionScore(
-            float(matched(calls)), f"arguments of {argument['name']}: {seen}" if calls else _called(tool_calls(text))
+            float(has_matching_call(calls)),
+            f"arguments of {argument['name']}: {seen}" if calls else _describe_calls(find_tool_calls(text)),
         )
 
     return score
 
 
-def _judged(holds: Callable[[Sequence[ToolCall]], bool]) -> ScoreText:
+def _score_calls(holds: Callable[[Sequence[ToolCall]], bool]) -> ScoreText:
     def score(text: str) -> FunctionScore:
-        calls = tool_calls(text)
-        return FunctionScore(float(holds(calls)), _called(calls))
+        calls = find_tool_calls(text)
+        return FunctionScore(float(holds(calls)), _describe_calls(calls))
 
     return score
 
 
-def includes(value: Any, wanted: Any, without_blanks: bool = False) -> bool:
+def is_including(value: Any, wanted: Any, without_blanks: bool = False) -> bool:
     """Whether a value has all that is wanted: mappings by their keys, lists by place, the rest equal. true is not 1, 1 is 1.0."""
     if isinstance(wanted, dict):
         return isinstance(value, dict) and all(
-            str(key) in value and includes(value[str(key)], part, without_blanks) for key, part in wanted.items()
+            str(key) in value and is_including(value[str(key)], part, without_blanks) for key, part in wanted.items()
         )
     if isinstance(wanted, (list, tuple)):
         long_enough = isinstance(value, list) and len(value) >= len(wanted)
-        return long_enough and all(includes(*pair, without_blanks) for pair in zip(value, wanted, strict=False))
+        return long_enough and all(is_including(*pair, without_blanks) for pair in zip(value, wanted, strict=False))
     if isinstance(wanted, str) and isinstance(value, str) and without_blanks:
         return _BLANK_RUN.sub("", wanted) == _BLANK_RUN.sub("", value)
     return isinstance(value, bool) == isinstance(wanted, bool) and bool(value == wanted)
 
 
 _FAULTS = {"timeout": SCRIPT_TIMEOUT, "memory": SCRIPT_MEMORY, "stopped": SCRIPT_ENGINE_STOPPED, "error": SCRIPT_ERROR}
-_HOW_TO_INSTALL = f"the engine that runs scripts is not installed; {how_to_install('js')}"
+_HOW_TO_INSTALL = f"the engine that runs scripts is not installed; {describe_installation('js')}"
 
 
 class ScriptHost(Protocol):
@@ -353,12 +356,12 @@ class ScriptHost(Protocol):
         ...
 
 
-def script_score(script: str, text: str, engine: ScriptHost | None, context: Mapping[str, Any] | None) -> FunctionScore:
+def score_by_script(script: str, text: str, engine: ScriptHost | None, context: Mapping[str, Any] | None) -> FunctionScore:
     """What a script makes of a response, which it has as `r`; `context` has the messages and `modelId`."""
     if engine is None:
-        return unscored(NO_SCRIPT_ENGINE, _HOW_TO_INSTALL)
+        return make_unscored(NO_SCRIPT_ENGINE, _HOW_TO_INSTALL)
     known = {"messages": [], "modelId": None} | dict(context or {})
-    return _scored(engine.run(script, {"r": text, "response": text, "context": known}))
+    return _score_outcome(engine.run(script, {"r": text, "response": text, "context": known}))
 
 
 def call_script_score(argument: Mapping[str, Any], text: str, engine: ScriptHost | None) -> FunctionScore:
@@ -366,45 +369,45 @@ def call_script_score(argument: Mapping[str, Any], text: str, engine: ScriptHost
 
     Unscored where it is true of none and fails on one.
     """
-    calls = [call for call in tool_calls(text) if call.name == argument["name"] and call.arguments is not None]
+    calls = [call for call in find_tool_calls(text) if call.name == argument["name"] and call.arguments is not None]
     if engine is None:
-        return unscored(NO_SCRIPT_ENGINE, _HOW_TO_INSTALL)
+        return make_unscored(NO_SCRIPT_ENGINE, _HOW_TO_INSTALL)
     scores = []
     for call in calls:
-        scores.append(_scored(engine.run(f"!!({argument['where']}\n)", {"args": call.arguments})))
+        scores.append(_score_outcome(engine.run(f"!!({argument['where']}\n)", {"args": call.arguments})))
         if scores[-1].score == 1:
             return FunctionScore(1.0, f"true of a call of {argument['name']}")
     failed = next((score for score in scores if score.score is None), None)
-    return failed or FunctionScore(0.0, f"true of none of {counted(len(calls), 'call')} of {argument['name']}")
+    return failed or FunctionScore(0.0, f"true of none of {format_count(len(calls), 'call')} of {argument['name']}")
 
 
-def _scored(outcome: Mapping[str, Any]) -> FunctionScore:
+def _score_outcome(outcome: Mapping[str, Any]) -> FunctionScore:
     """The score that the outcome of a script means: true 1, a number held within 0 and 1, nothing 0, all else unscored."""
     if "fault" in outcome:
-        return unscored(_FAULTS.get(str(outcome["fault"]), SCRIPT_ERROR), str(outcome.get("text", "")))
+        return make_unscored(_FAULTS.get(str(outcome["fault"]), SCRIPT_ERROR), str(outcome.get("text", "")))
     if outcome.get("type") != "score":
-        return _scored_value(outcome, None)
+        return _score_outcome_value(outcome, None)
     inner, explain = outcome.get("score"), outcome.get("explain")
     if not isinstance(inner, Mapping) or inner.get("type") not in ("boolean", "number"):
-        return unscored(SCRIPT_ERROR, "its `score` is neither a number nor true or false")
-    return _scored_value(inner, explain if isinstance(explain, str) else None)
+        return make_unscored(SCRIPT_ERROR, "its `score` is neither a number nor true or false")
+    return _score_outcome_value(inner, explain if isinstance(explain, str) else None)
 
 
-def _scored_value(outcome: Mapping[str, Any], explain: str | None) -> FunctionScore:
+def _score_outcome_value(outcome: Mapping[str, Any], explain: str | None) -> FunctionScore:
     kind, value = outcome.get("type"), outcome.get("value")
     if kind == "undefined":
         return FunctionScore(0.0, "the script gave nothing")
     if kind == "boolean" and isinstance(value, bool):
         return FunctionScore(float(value), explain or f"the script gave {str(value).lower()}")
-    number = _number(value) if kind == "number" else math.nan
+    number = _convert_to_number(value) if kind == "number" else math.nan
     if math.isnan(number):
-        return unscored(
+        return make_unscored(
             SCRIPT_ERROR, f"the script gave {'NaN' if kind == 'number' else f'a value of type {kind}'}, which is no score"
         )
     return FunctionScore(min(1.0, max(0.0, number)), explain or f"the script gave {value}")
 
 
-def _number(value: object) -> float:
+def _convert_to_number(value: object) -> float:
     try:
         return float(str(value))
     except ValueError:
@@ -421,19 +424,19 @@ ReadyFunction = Callable[[str, ScriptContext | None], FunctionScore]
 _LIST_FORMS = {"contains": ("one", "any_of", "all_of", "at_least_n_of"), "matches": ("one", "all_of", "at_least_n_of")}
 _SEARCH_FUNCTIONS = {
     f"{case}{search}{'' if family == 'one' else f'_{family}'}": functools.partial(
-        searching, search, family, ignore_case=bool(case)
+        prepare_search, search, family, ignore_case=bool(case)
     )
     for search in ("contains", "contains_word", "starts_with", "ends_with", "matches")
     for family in _LIST_FORMS.get(search, ("one",))
     for case in ("", "i")
 }
 _OTHER_FUNCTIONS: dict[str, Callable[[Any], ScoreText]] = {
-    "word_count_between": words_between,
-    "is_json": json_text,
-    "tool_called": tool_called,
-    "tool_call_count_between": tool_call_count_between,
-    "tool_call_order": tool_call_order,
-    "tool_args_match": tool_args_match,
+    "word_count_between": prepare_words_between,
+    "is_json": prepare_json_text,
+    "tool_called": prepare_tool_called,
+    "tool_call_count_between": prepare_tool_call_count,
+    "tool_call_order": prepare_tool_call_order,
+    "tool_args_match": prepare_tool_args_match,
 }
 _OF_TEXT: dict[str, Callable[[Any], ScoreText]] = {**_SEARCH_FUNCTIONS, **_OTHER_FUNCTIONS}
 _NEGATED = {f"not_{name}": name for name in _OF_TEXT if not name.endswith("_at_least_n_of")}
@@ -441,7 +444,7 @@ FUNCTION_NAMES = frozenset({*_OF_TEXT, *_NEGATED, "js", *EXTERNAL_FUNCTIONS})
 """Every point function by its canonical name."""
 
 
-def ready_function(
+def prepare_function(
     name: str, argument: Any, engine: ScriptHost | None = None, added: Mapping[str, AddedFunction] | None = None
 ) -> ReadyFunction:
     """A criterion, prepared once for any number of responses. It never raises: what cannot be scored says why.
@@ -451,16 +454,18 @@ def ready_function(
     """
     is_own = name in FUNCTION_NAMES and name not in EXTERNAL_FUNCTIONS
     if not is_own and added and name in added:
-        return functools.partial(_of_another, added[name], argument)
+        return functools.partial(_call_added_function, added[name], argument)
     if name not in FUNCTION_NAMES:
-        return _without_context(always(unscored(UNKNOWN_FUNCTION, f"no function is called {name!r}")))
+        return _ignore_context(make_constant(make_unscored(UNKNOWN_FUNCTION, f"no function is called {name!r}")))
     if not is_own:
-        return _without_context(always(unscored(EXTERNAL_SERVICE, f"${name} asks a service, which criteria may not")))
-    if (fault := _argument_fault(name, argument)) is not None:
-        return _without_context(always(unscored(BAD_ARGUMENTS, fault)))
+        return _ignore_context(
+            make_constant(make_unscored(EXTERNAL_SERVICE, f"${name} asks a service, which criteria may not"))
+        )
+    if (fault := _check_function_argument(name, argument)) is not None:
+        return _ignore_context(make_constant(make_unscored(BAD_ARGUMENTS, fault)))
     if name == "js":
-        return lambda text, context: script_score(argument, text, engine, context)
-    return _without_context(_of_text(name, argument, engine))
+        return lambda text, context: score_by_script(argument, text, engine, context)
+    return _ignore_context(_prepare_text_function(name, argument, engine))
 
 
 def evaluate(
@@ -471,38 +476,38 @@ def evaluate(
     context: ScriptContext | None = None,
     added: Mapping[str, AddedFunction] | None = None,
 ) -> FunctionScore:
-    """What one function says of one response: from 0 to 1, or unscored with the reason. See `ready_function`."""
-    return ready_function(name, argument, engine, added)(text, context)
+    """What one function says of one response: from 0 to 1, or unscored with the reason. See `prepare_function`."""
+    return prepare_function(name, argument, engine, added)(text, context)
 
 
-def _argument_fault(name: str, argument: Any) -> str | None:
+def _check_function_argument(name: str, argument: Any) -> str | None:
     try:
-        return argument_fault(name, argument)
+        return check_argument(name, argument)
     except (OverflowError, RecursionError) as error:
         return f"the argument of ${name} is too large: {error}"
 
 
-def _without_context(score: ScoreText) -> ReadyFunction:
+def _ignore_context(score: ScoreText) -> ReadyFunction:
     return lambda text, context: score(text)
 
 
-def _of_text(name: str, argument: Any, engine: ScriptHost | None) -> ScoreText:
+def _prepare_text_function(name: str, argument: Any, engine: ScriptHost | None) -> ScoreText:
     if name in _NEGATED:
-        positive = _of_text(_NEGATED[name], argument, engine)
-        return lambda text: positive(text).reversed
+        positive = _prepare_text_function(_NEGATED[name], argument, engine)
+        return lambda text: positive(text).inverted_score
     if name == "tool_args_match" and isinstance(argument["where"], str):
         return lambda text: call_script_score(argument, text, engine)
     return _OF_TEXT[name](argument)
 
 
-def _of_another(function: AddedFunction, argument: Any, text: str, context: ScriptContext | None) -> FunctionScore:
+def _call_added_function(function: AddedFunction, argument: Any, text: str, context: ScriptContext | None) -> FunctionScore:
     """The score by a function of another package, whose errors leave the criterion unscored."""
     try:
         found = function(text, argument, context or {})
         if isinstance(found, FunctionScore):
             return found
         if not 0 <= found <= 1:
-            return unscored(FUNCTION_FAILED, f"the function gave {found!r}, which is not from 0 to 1")
+            return make_unscored(FUNCTION_FAILED, f"the function gave {found!r}, which is not from 0 to 1")
         return FunctionScore(float(found), f"the function gave {found!r}")
     except Exception as error:
-        return unscored(FUNCTION_FAILED, f"{type(error).__name__}: {error}")
+        return make_unscored(FUNCTION_FAILED, f"{type(error).__name__}: {error}")

@@ -29,12 +29,14 @@ class Hybrid(NamedTuple):
     components: npt.NDArray[np.object_]
     """coverage+similarity | coverage | similarity | none: the parts that the prompt defines, scored or not."""
 
-    def at(self, beta: float) -> Floats:
+    def compute_at(self, beta: float) -> Floats:
         """The score at a weight of the similarity from 0 to 1, (rows,)."""
-        return hybrid_at(self.at_0, self.slope, beta)
+        return compute_hybrid_at(self.at_0, self.slope, beta)
 
 
-def hybrid(coverage: npt.ArrayLike, similarity: npt.ArrayLike, has_criteria: npt.ArrayLike, has_ideal: npt.ArrayLike) -> Hybrid:
+def compute_hybrid(
+    coverage: npt.ArrayLike, similarity: npt.ArrayLike, has_criteria: npt.ArrayLike, has_ideal: npt.ArrayLike
+) -> Hybrid:
     """beta max(0, similarity) + (1 - beta) coverage (weval methodology, 5.1), all (rows,).
 
     A part that the prompt does not define, criteria or an ideal answer, is not in it: the other part alone is the score at every beta. A part
@@ -52,7 +54,7 @@ def hybrid(coverage: npt.ArrayLike, similarity: npt.ArrayLike, has_criteria: npt
     return Hybrid(np.where(unscored, np.nan, at_0), np.where(unscored, np.nan, slope), names)
 
 
-def hybrid_at(at_0: npt.ArrayLike, slope: npt.ArrayLike, beta: float) -> Floats:
+def compute_hybrid_at(at_0: npt.ArrayLike, slope: npt.ArrayLike, beta: float) -> Floats:
     """The score at a weight of the similarity, as every board and the report's slider compute it: at_0 + beta slope.
 
     Means of hybrid scores are linear in beta too, so that this holds of them with the means of both. Raises ConfigError for beta outside 0-1.
@@ -60,7 +62,7 @@ def hybrid_at(at_0: npt.ArrayLike, slope: npt.ArrayLike, beta: float) -> Floats:
     return np.asarray(at_0, dtype=np.float64) + require_beta(beta) * np.asarray(slope, dtype=np.float64)
 
 
-def crossing(one: tuple[float, float], other: tuple[float, float]) -> float | None:
+def find_crossing(one: tuple[float, float], other: tuple[float, float]) -> float | None:
     """The weight of the similarity at which two scores, each (at_0, slope), are equal; None: at none from 0 to 1, or at all of them."""
     apart = one[1] - other[1]
     beta = (other[0] - one[0]) / apart if apart else np.nan

@@ -11,21 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import Played
-from dtef_pipeline.asking.models import Models, known_selector
+from dtef_pipeline.asking.models import Models, resolve_known_selector
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
-from dtef_pipeline.judging.judgement import first_request, judgement_of, next_request
-from dtef_pipeline.judging.judges import JudgeConfig, default_judges, named_judges
+from dtef_pipeline.judging.judgement import build_first_request, build_next_request, resolve_judgement
+from dtef_pipeline.judging.judges import JudgeConfig, default_judges, parse_judges
 from dtef_pipeline.judging.prompts import HOLISTIC, Case, list_order
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND, Turn
-from dtef_pipeline.rubric.conversations import OK, used
+from dtef_pipeline.rubric.conversations import OK, sum_response_usage
 from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS
 
 _NAMED_BY = ("prompt", "model", "model_variant", "temperature", "system_index", "draw", "snapshot")
 
 
 @dataclass(slots=True)
-class Judging:
+class JudgingEpisode:
     """One judgement to be had: an episode."""
 
     response: Mapping[str, Any]
@@ -40,17 +40,17 @@ class Judging:
     def next(self, history: Sequence[Response]) -> Request | None:
         """The first request; then, once, the one that asks for a readable reply."""
         if self._first is None:
-            self._first = first_request(self.case, self.judge, self.draw, self.response["snapshot"])
-        return next_request(self._first, history, self.judge.scale) if history else self._first
+            self._first = build_first_request(self.case, self.judge, self.draw, self.response["snapshot"])
+        return build_next_request(self._first, history, self.judge.scale) if history else self._first
 
 
-def judgement_stand_in(one: Judging, _: Request, text: str) -> str:
+def make_judgement_stand_in(one: JudgingEpisode, _: Request, text: str) -> str:
     """A reply that can be read, with the text as its reflection."""
     middle = list(one.judge.scale.numbers)[one.judge.scale.size // 2]
     return f"<reflection>{text}</reflection>\n<classification>{middle}</classification>"
 
 
-def chosen_judges(
+def choose_judges(
     options: Sequence[str], of_file: Sequence[str], models: Models, scale: int = USUAL_SCALE
 ) -> tuple[JudgeConfig, ...]:
     """Who judges a blueprint: those of the command, else those that its file names, else the usual ones.
@@ -59,17 +59,17 @@ def chosen_judges(
     many classes they choose from. Raises ConfigError where nobody is named, and for a scale that there is not.
     """
     classes = class_scale(scale)
-    return tuple(replace(judge, scale=classes) for judge in _named(options or of_file, models))
+    return tuple(replace(judge, scale=classes) for judge in _resolve_named_judges(options or of_file, models))
 
 
-def _named(selectors: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
+def _resolve_named_judges(selectors: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
     if not selectors:
         return default_judges(models)
     parts = [one.partition("=") for one in selectors]
-    return named_judges([f"{approach}{sign}{known_selector(model, models)}" for approach, sign, model in parts], models)
+    return parse_judges([f"{approach}{sign}{resolve_known_selector(model, models)}" for approach, sign, model in parts], models)
 
 
-def judged_criteria(responses: pa.Table, criteria: pa.Table) -> int:
+def count_judged_criteria(responses: pa.Table, criteria: pa.Table) -> int:
     """How many judgements a judge makes in one draw: criteria in words, for each response that has a text.
 
     Tables: `rubric_responses` with `prompt` and `status`, `rubric_criteria` with `prompt` and `kind`, of one blueprint.
@@ -79,14 +79,14 @@ def judged_criteria(responses: pa.Table, criteria: pa.Table) -> int:
     return sum(times * listed[prompt] for prompt, times in judged.items())
 
 
-def judgings(
+def iterate_judgings(
     responses: pa.Table, criteria: pa.Table, prompts: pa.Table, judges: Sequence[JudgeConfig], draws: int
-) -> Iterator[Judging]:
+) -> Iterator[JudgingEpisode]:
     """Every judgement of the responses that have a text: by each criterion in words, by each judge, so many times.
 
     Tables: `rubric_responses`, `rubric_criteria` and `rubric_prompts` of one blueprint.
     """
-    turns = {row["prompt"]: _turns(row["messages"]) for row in prompts.select(["prompt", "messages"]).to_pylist()}
+    turns = {row["prompt"]: _list_authored_turns(row["messages"]) for row in prompts.select(["prompt", "messages"]).to_pylist()}
     by_prompt: dict[str, list[dict[str, Any]]] = {}
     for row in criteria.filter(pc.equal(criteria["kind"], TEXT_KIND)).to_pylist():
         by_prompt.setdefault(row["prompt"], []).append(row)
@@ -99,23 +99,23 @@ def judgings(
             case = Case(text, row["text"], turns[named["prompt"]], listed)
             for judge in judges:
                 for draw in range(draws):
-                    yield Judging(named, row, case, judge, draw)
+                    yield JudgingEpisode(named, row, case, judge, draw)
 
 
-def judgement_rows(blueprint: str, episodes: Sequence[Judging], played: Sequence[Played]) -> pa.Table:
+def build_rubric_judgement_rows(blueprint: str, episodes: Sequence[JudgingEpisode], played: Sequence[Played]) -> pa.Table:
     """The rows of `rubric_judgements`, in the order of the episodes."""
-    rows = [_row(blueprint, one, came) for one, came in zip(episodes, played, strict=True)]
+    rows = [_make_judgement_row(blueprint, one, outcome) for one, outcome in zip(episodes, played, strict=True)]
     return pa.Table.from_pylist(rows, schema=RUBRIC_JUDGEMENTS)
 
 
-def _turns(messages: Sequence[Mapping[str, Any]]) -> tuple[Turn, ...]:
+def _list_authored_turns(messages: Sequence[Mapping[str, Any]]) -> tuple[Turn, ...]:
     return tuple(Turn(message["role"], message["text"]) for message in messages)
 
 
-def _row(blueprint: str, one: Judging, came: Played) -> dict[str, Any]:
-    outcomes: list[Response | Failure] = [*came.responses, *([came.failure] if came.failure else [])]
+def _make_judgement_row(blueprint: str, one: JudgingEpisode, outcome: Played) -> dict[str, Any]:
+    outcomes: list[Response | Failure] = [*outcome.responses, *([outcome.failure] if outcome.failure else [])]
     case, judge = one.case, one.judge
-    judgement = judgement_of(outcomes, judge.scale)
+    judgement = resolve_judgement(outcomes, judge.scale)
     return {
         "blueprint": blueprint,
         **one.response,
@@ -134,6 +134,6 @@ def _row(blueprint: str, one: Judging, came: Played) -> dict[str, Any]:
         "list_order": list_order(case.criterion, case.criteria) if judge.approach == HOLISTIC else None,
         "raw": list(judgement.raws),
         "request_keys": list(judgement.request_keys),
-        **used(came.responses),
-        "error": came.failure.message if came.failure else None,
+        **sum_response_usage(outcome.responses),
+        "error": outcome.failure.message if outcome.failure else None,
     }

@@ -32,7 +32,7 @@ _KEY_TYPES = {
 }
 
 
-class Grouped(NamedTuple):
+class RowGroups(NamedTuple):
     """Which group each row is in, and the groups in the order of their keys, whatever the order of the rows."""
 
     code: Codes  # (rows,)
@@ -42,7 +42,7 @@ class Grouped(NamedTuple):
         return len(self.keys)
 
 
-def with_key_types(frame: pd.DataFrame, table: str, columns: Iterable[str] = ()) -> pd.DataFrame:
+def cast_keys(frame: pd.DataFrame, table: str, columns: Iterable[str] = ()) -> pd.DataFrame:
     """The frame with each key column in one type, so that rows of two tables meet.
 
     Raises ConfigError, naming the `table`, where one of `columns` is missing.
@@ -52,26 +52,26 @@ def with_key_types(frame: pd.DataFrame, table: str, columns: Iterable[str] = ())
     return frame.astype({name: kind for name, kind in _KEY_TYPES.items() if name in frame}).reset_index(drop=True)
 
 
-def grouped(frame: pd.DataFrame, names: Sequence[str]) -> Grouped:
+def group_rows(frame: pd.DataFrame, names: Sequence[str]) -> RowGroups:
     """The distinct combinations of `names` in their order; a null is a value of its own and comes last."""
     columns = list(names)
-    code = _places(frame, columns)
+    code = _rank_keys(frame, columns)
     first = np.unique(code, return_index=True)[1]
-    return Grouped(code, frame[columns].iloc[first].reset_index(drop=True))
+    return RowGroups(code, frame[columns].iloc[first].reset_index(drop=True))
 
 
-def _places(frame: pd.DataFrame, columns: list[str]) -> Codes:
+def _rank_keys(frame: pd.DataFrame, columns: list[str]) -> Codes:
     places = frame.groupby(columns, sort=True, dropna=False, observed=True).ngroup()
     return np.asarray(places.to_numpy(), dtype=np.int64)
 
 
-def in_order(frame: pd.DataFrame, names: Sequence[str], table: str) -> pd.DataFrame:
+def sort_unique(frame: pd.DataFrame, names: Sequence[str], table: str) -> pd.DataFrame:
     """The rows sorted by `names`, which tell all of them apart: sums over them have the same bits whatever order they came in.
 
     Raises ConfigError, naming the `table`, where two rows have the same key.
     """
     columns = list(names)
-    code = _places(frame, columns)
+    code = _rank_keys(frame, columns)
     order = np.argsort(code, kind="stable")
     if twice := np.flatnonzero(np.diff(code[order]) == 0).tolist():
         row = frame[columns].iloc[order[twice[0]]].to_dict()
@@ -79,7 +79,7 @@ def in_order(frame: pd.DataFrame, names: Sequence[str], table: str) -> pd.DataFr
     return frame.iloc[order].reset_index(drop=True)
 
 
-def total(code: Codes, values: npt.ArrayLike, size: int) -> Floats:
+def sum_by_code(code: Codes, values: npt.ArrayLike, size: int) -> Floats:
     """(size,) sums over the rows of each group, added in the order of the rows; `values` (rows,) without nulls."""
     return np.asarray(np.bincount(code, weights=np.asarray(values, dtype=np.float64), minlength=size), dtype=np.float64)
 
@@ -87,8 +87,8 @@ def total(code: Codes, values: npt.ArrayLike, size: int) -> Floats:
 def weighted_mean(code: Codes, values: Floats, weights: Floats, size: int) -> Floats:
     """(size,) means of the `values` (rows,) that are known, by their `weights` (rows,), above 0; NaN where none is known."""
     known = ~np.isnan(values)
-    below = total(code[known], weights[known], size)
-    above = total(code[known], weights[known] * values[known], size)
+    below = sum_by_code(code[known], weights[known], size)
+    above = sum_by_code(code[known], weights[known] * values[known], size)
     return np.asarray(np.divide(above, below, out=np.full(size, np.nan), where=below > 0))
 
 
@@ -101,10 +101,10 @@ Reasons = tuple[tuple[str, int], ...]
 """How often each reason was given, the most frequent first: a map of Arrow and DuckDB."""
 
 
-def reasons_of(code: Codes, reasons: Sequence[str] | pd.Series, size: int) -> list[Reasons]:
+def count_reasons(code: Codes, reasons: Sequence[str] | pd.Series, size: int) -> list[Reasons]:
     """Of each group the reasons of its rows and how often each was given; `reasons` (rows,) are not null."""
-    told = pd.DataFrame({"code": code, "reason": np.asarray(reasons, dtype=object)}, columns=["code", "reason"])
-    counts = told.groupby(["code", "reason"], as_index=False).size()
+    reason_rows = pd.DataFrame({"code": code, "reason": np.asarray(reasons, dtype=object)}, columns=["code", "reason"])
+    counts = reason_rows.groupby(["code", "reason"], as_index=False).size()
     counts = counts.sort_values(["code", "size", "reason"], ascending=[True, False, True])
     found: list[Reasons] = [()] * size
     for group, why, n in zip(counts["code"].tolist(), counts["reason"].tolist(), counts["size"].tolist(), strict=True):

@@ -16,8 +16,8 @@ from dtef_pipeline.asking.snapshot_order import among
 from dtef_pipeline.boards.costs import count_calls_once
 from dtef_pipeline.boards.used_calls import Calls, FamilyCalls, StoredUsage
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.board import TEST_TAG, latest_runs, rubric_snapshot_order
-from dtef_pipeline.rubric.levels import grouped, in_order, weighted_mean, with_key_types
+from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
+from dtef_pipeline.rubric.levels import cast_keys, group_rows, sort_unique, weighted_mean
 from dtef_pipeline.rubric.roll_up_tables import (
     RUBRIC_AGREEMENT,
     RUBRIC_CHAMPIONS,
@@ -26,12 +26,12 @@ from dtef_pipeline.rubric.roll_up_tables import (
     RUBRIC_SELF_PREFERENCE,
     RUBRIC_VARIANCE,
 )
-from dtef_pipeline.rubric.self_preference import makers_by_name, self_preference
+from dtef_pipeline.rubric.self_preference import estimate_self_preference, map_makers
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
-from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table, variance_shares
-from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.tables import in_schema
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.rubric.validity import build_agreement_table, compute_variance_shares, judge_table, list_disagreed_criteria
+from dtef_pipeline.statistics.ranks import rank_numbers
+from dtef_pipeline.tables import convert_to_schema
+from dtef_pipeline.text.counted import format_count
 
 MIN_GRADED = 5
 """Blueprints that a model must be graded in to become a champion."""
@@ -39,7 +39,7 @@ LATEST_GRADES, LEAST_STEADY, STEADY_GRADE = 5, 0.8, 5.0
 """With the switch for consistency: of this many latest blueprints this share must have at least this grade."""
 
 
-def champions(
+def rank_champions(
     grades: pd.DataFrame, order: Sequence[str], *, consistency: bool = False, min_graded: int = MIN_GRADED
 ) -> pd.DataFrame:
     """One row per dimension and model that is graded in it, best first.
@@ -52,11 +52,11 @@ def champions(
     With `consistency` a champion needs such a grade in 80 % of them. Raises ConfigError for a missing column or a grade outside 1-10.
     """
     keys = ("blueprint", "snapshot", "analyst", "model", "dimension")
-    rows = with_key_types(grades, "grades", (*keys, "grade"))
-    rows = in_order(rows.astype({"analyst": "str", "dimension": "str"}), keys, "grades")
+    rows = cast_keys(grades, "grades", (*keys, "grade"))
+    rows = sort_unique(rows.astype({"analyst": "str", "dimension": "str"}), keys, "grades")
     _check_grades(rows)
-    counted_grades = _latest(rows[rows["grade"].notna()].reset_index(drop=True), order)
-    found = grouped(counted_grades, ("dimension", "model"))
+    counted_grades = _select_latest_grades(rows[rows["grade"].notna()].reset_index(drop=True), order)
+    found = group_rows(counted_grades, ("dimension", "model"))
     grade = counted_grades["grade"].to_numpy(dtype=np.float64)
     recent = counted_grades["age"].to_numpy() < LATEST_GRADES
     size = len(found)
@@ -66,19 +66,19 @@ def champions(
         n_steady=np.bincount(found.code[recent & (grade >= STEADY_GRADE)], minlength=size),
         n_latest=np.bincount(found.code[recent], minlength=size),
     )
-    table["reason"] = _why_not(table, consistency, min_graded)
+    table["reason"] = _explain_no_champion(table, consistency, min_graded)
     eligible = table["mean"].where(table["reason"] == "")
-    rank = pd.Series(ranks(eligible, grouped(table, ("dimension",)).code), table.index)
+    rank = pd.Series(rank_numbers(eligible, group_rows(table, ("dimension",)).code), table.index)
     table = table.assign(rank=rank.astype("Int64"), champion=rank == 1)
     ordered = table.sort_values(["dimension", "rank", "mean", "model"], ascending=[True, True, False, True], ignore_index=True)
     return ordered[["dimension", "rank", "model", "mean", "n_blueprints", "n_steady", "n_latest", "champion", "reason"]]
 
 
-def _latest(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
+def _select_latest_grades(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
     """One row per dimension, model and blueprint: the mean `grade` of its latest run, and its `age` among the model's, 0 is the latest."""
     place = {label: at for at, label in enumerate(among(order, dict.fromkeys(rows["snapshot"].tolist())))}
     keys = ["dimension", "model", "blueprint"]
-    runs = grouped(rows, (*keys, "snapshot"))
+    runs = group_rows(rows, (*keys, "snapshot"))
     means = weighted_mean(runs.code, rows["grade"].to_numpy(dtype=np.float64), np.ones(len(rows)), len(runs))
     made = runs.keys.assign(grade=means, place=runs.keys["snapshot"].map(place).astype("int64"))
     latest = made.sort_values([*keys, "place"]).drop_duplicates(keys, keep="last")
@@ -87,13 +87,13 @@ def _latest(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
     return aged.sort_values(keys, ignore_index=True)
 
 
-def _why_not(table: pd.DataFrame, consistency: bool, min_graded: int) -> list[str]:
+def _explain_no_champion(table: pd.DataFrame, consistency: bool, min_graded: int) -> list[str]:
     reasons = []
     for n, steady, latest in zip(table["n_blueprints"], table["n_steady"], table["n_latest"], strict=True):
         if n < min_graded:
-            reasons.append(f"graded in {counted(n, 'blueprint')}, at least {min_graded} are needed")
+            reasons.append(f"graded in {format_count(n, 'blueprint')}, at least {min_graded} are needed")
         elif consistency and steady < LEAST_STEADY * latest:
-            reasons.append(f"a grade of {STEADY_GRADE:g} or more in {steady} of the latest {counted(latest, 'blueprint')}")
+            reasons.append(f"a grade of {STEADY_GRADE:g} or more in {steady} of the latest {format_count(latest, 'blueprint')}")
         else:
             reasons.append("")
     return reasons
@@ -126,38 +126,40 @@ _COUNTED_GRADES = f"""
 """
 
 
-def champions_table(connection: duckdb.DuckDBPyConnection, *, consistency: bool = False) -> pa.Table:
+def build_champions_table(connection: duckdb.DuckDBPyConnection, *, consistency: bool = False) -> pa.Table:
     """RUBRIC_CHAMPIONS: the grades of the latest graded run of each blueprint. `connection` has the tables of CHAMPIONS_READ."""
     grades = connection.execute(_COUNTED_GRADES).df()
-    return in_schema(champions(grades, rubric_snapshot_order(connection), consistency=consistency), RUBRIC_CHAMPIONS)
+    return convert_to_schema(
+        rank_champions(grades, load_rubric_snapshot_order(connection), consistency=consistency), RUBRIC_CHAMPIONS
+    )
 
 
-def latest_judgements(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+def load_latest_judgements(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     """The judgements of the latest run of each blueprint, without what was said. `connection` has the tables of JUDGED_READ."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level = 'model'").df()
-    connection.register("latest", latest_runs(scores, rubric_snapshot_order(connection)))
+    connection.register("latest", select_latest_runs(scores, load_rubric_snapshot_order(connection)))
     return connection.execute(_LATEST_JUDGED).df()
 
 
-def agreement_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
+def build_agreement_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
     """`rubric_agreement` and `rubric_disagreed`. `connection` has the tables of JUDGED_READ."""
-    judged, criteria = latest_judgements(connection), connection.execute(_CRITERIA).df()
-    cuts = agreement_table(judged, criteria)
+    judged, criteria = load_latest_judgements(connection), connection.execute(_CRITERIA).df()
+    cuts = build_agreement_table(judged, criteria)
     return {
-        "rubric_agreement": in_schema(cuts, RUBRIC_AGREEMENT),
-        "rubric_disagreed": in_schema(disagreed_criteria(judged, criteria), RUBRIC_DISAGREED),
+        "rubric_agreement": convert_to_schema(cuts, RUBRIC_AGREEMENT),
+        "rubric_disagreed": convert_to_schema(list_disagreed_criteria(judged, criteria), RUBRIC_DISAGREED),
     }
 
 
-def validity_tables(connection: duckdb.DuckDBPyConnection, stored: StoredUsage) -> dict[str, pa.Table]:
+def build_validity_tables(connection: duckdb.DuckDBPyConnection, stored: StoredUsage) -> dict[str, pa.Table]:
     """`rubric_self_preference`, `rubric_judges` and `rubric_variance_shares`. `connection` has the tables of JUDGED_READ.
 
     What judges cost is of each call once, as in COSTS (`count_calls_once`).
     """
-    judged = latest_judgements(connection)
+    judged = load_latest_judgements(connection)
     any_class = judged["score"].notna().any()
-    by_scale = variance_shares(judged, ["scale"]) if any_class else variance_shares(judged).assign(scale=None)
-    by_blueprint = variance_shares(judged, ["blueprint", "scale"])
+    by_scale = compute_variance_shares(judged, ["scale"]) if any_class else compute_variance_shares(judged).assign(scale=None)
+    by_blueprint = compute_variance_shares(judged, ["blueprint", "scale"])
     parts = [
         by_scale.assign(cut="overall", value="all"),
         *([by_blueprint.rename(columns={"blueprint": "value"}).assign(cut="blueprint")] if len(by_blueprint) else []),
@@ -166,9 +168,11 @@ def validity_tables(connection: duckdb.DuckDBPyConnection, stored: StoredUsage) 
     count_calls_once(connection, _USED_BY_JUDGE, stored)
     spent = connection.execute(_SPENT_BY_JUDGE).df()
     return {
-        "rubric_self_preference": in_schema(self_preference(judged, makers_by_name(judged)), RUBRIC_SELF_PREFERENCE),
-        "rubric_judges": in_schema(judge_table(judged, spent), RUBRIC_JUDGES),
-        "rubric_variance_shares": in_schema(pd.concat(parts, ignore_index=True), RUBRIC_VARIANCE),
+        "rubric_self_preference": convert_to_schema(
+            estimate_self_preference(judged, map_makers(judged)), RUBRIC_SELF_PREFERENCE
+        ),
+        "rubric_judges": convert_to_schema(judge_table(judged, spent), RUBRIC_JUDGES),
+        "rubric_variance_shares": convert_to_schema(pd.concat(parts, ignore_index=True), RUBRIC_VARIANCE),
     }
 
 

@@ -10,23 +10,23 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.boards.pairs import EQUIVALENT, UNDECIDED, compare_models, largest_first
+from dtef_pipeline.boards.pairs import EQUIVALENT, UNDECIDED, compare_models, sort_by_difference
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL
-from dtef_pipeline.rubric.board import TEST_TAG, latest_runs, rubric_snapshot_order
-from dtef_pipeline.rubric.levels import CELL_KEYS, RUN_KEYS, in_order, with_key_types
+from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
+from dtef_pipeline.rubric.levels import CELL_KEYS, RUN_KEYS, cast_keys, sort_unique
 from dtef_pipeline.statistics.differences import (
     MARGIN,
     Floats,
-    cluster_sums,
-    paired_statistics,
+    compute_paired_statistics,
     places,
+    remove_rounding,
+    sum_by_cluster,
     verdicts,
-    without_rounding,
 )
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.tables import COMPARISONS, family_rows
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.tables import COMPARISONS, build_family_rows
+from dtef_pipeline.text.counted import format_count
 
 IMPROVEMENT, REGRESSION = "improvement", "regression"
 _PAIRED_BY = ("prompt", "model", "model_variant", "temperature", "system_index")
@@ -56,7 +56,7 @@ def compare_runs(
     `verdict`: regression or improvement where p_adjusted is below .05, else equivalent where the 90 % interval lies within +-`margin`, else
     undecided. Raises ConfigError where either table has not the cells of exactly one run, or the blueprints differ.
     """
-    pairs = paired_cells(before, after)
+    pairs = pair_run_cells(before, after)
     if not len(pairs):
         return pd.DataFrame(columns=list(RUNS_COMPARED))
     of_runs = {name: pairs[name].iloc[0] for name in ("blueprint", "snapshot", "other_snapshot")}
@@ -64,13 +64,13 @@ def compare_runs(
     return found.sort_values(["difference", "model"], ignore_index=True)[list(RUNS_COMPARED)]
 
 
-def moved_prompts(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+def find_moved_prompts(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """One row per prompt that a model was scored on in both runs, the largest move first, whichever way; columns PROMPTS_THAT_MOVED.
 
     `before`, `after` as of `compare_runs`, and so are the pairs. `difference`: mean of the hybrid scores after less those before, -1 to 1;
     `score`, `other_score`: the two means. `moved_model`: the model with the largest mean difference on the prompt, and `model_difference`.
     """
-    pairs = paired_cells(before, after)
+    pairs = pair_run_cells(before, after)
     if not len(pairs):
         return pd.DataFrame(columns=list(PROMPTS_THAT_MOVED))
     pairs = pairs.assign(difference=pairs["hybrid"] - pairs["hybrid_before"])
@@ -86,12 +86,12 @@ def moved_prompts(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     return found[list(PROMPTS_THAT_MOVED)]
 
 
-def paired_cells(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+def pair_run_cells(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """One row per prompt as one variant answered it in both runs: `hybrid` after, `hybrid_before`, and the prompt's `weight` after.
 
     Raises ConfigError as `compare_runs` does.
     """
-    old, new = _cells(before, "before"), _cells(after, "after")
+    old, new = _select_sorted_cells(before, "before"), _select_sorted_cells(after, "after")
     if not len(old) or not len(new):
         return pd.DataFrame(columns=[*_PAIRED_BY, "weight", "hybrid", "hybrid_before"])
     blueprint, snapshot = _run(new, "after")
@@ -109,15 +109,15 @@ def has_regression(compared: pd.DataFrame) -> bool:
     return bool((compared["verdict"] == REGRESSION).any())
 
 
-def _cells(table: pd.DataFrame, name: str) -> pd.DataFrame:
-    rows = with_key_types(table, name, ("level", *CELL_KEYS, "hybrid", "weight"))
-    return in_order(rows[rows["level"] == CELL_LEVEL].reset_index(drop=True), CELL_KEYS, name)
+def _select_sorted_cells(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    rows = cast_keys(table, name, ("level", *CELL_KEYS, "hybrid", "weight"))
+    return sort_unique(rows[rows["level"] == CELL_LEVEL].reset_index(drop=True), CELL_KEYS, name)
 
 
 def _run(cells: pd.DataFrame, name: str) -> tuple[str, str]:
     runs = cells[["blueprint", "snapshot"]].drop_duplicates().astype(str).to_numpy().tolist()
     if len(runs) != 1:
-        raise ConfigError(f"{name}: got cells of {counted(len(runs), 'run')}; allowed: one blueprint in one snapshot")
+        raise ConfigError(f"{name}: got cells of {format_count(len(runs), 'run')}; allowed: one blueprint in one snapshot")
     return runs[0][0], runs[0][1]
 
 
@@ -127,10 +127,10 @@ def _test_models(pairs: pd.DataFrame, margin: float) -> pd.DataFrame:
     model, models = places(pairs, ["model"])
     shape = len(prompts), len(models)
     weight = pairs["weight"].to_numpy(dtype=np.float64)
-    weights = cluster_sums(prompt, model, weight, shape)
-    now, then = (cluster_sums(prompt, model, weight * pairs[name], shape) for name in ("hybrid", "hybrid_before"))
-    statistics = paired_statistics(
-        without_rounding(now - then, np.abs(now) + np.abs(then)),
+    weights = sum_by_cluster(prompt, model, weight, shape)
+    now, then = (sum_by_cluster(prompt, model, weight * pairs[name], shape) for name in ("hybrid", "hybrid_before"))
+    statistics = compute_paired_statistics(
+        remove_rounding(now - then, np.abs(now) + np.abs(then)),
         weights,
         noun="prompt",
     )
@@ -160,30 +160,30 @@ def compare_over_blueprints(
     Within a blueprint the difference is averaged over shared prompts by their weights, then over blueprints, each counting once. Intervals
     (95 %) and `p` take blueprints as what is independent; of one blueprint alone, prompts.
     """
-    cells = with_key_types(table, "scores", ("level", *CELL_KEYS, "hybrid", "weight"))
-    runs = latest_runs(cells, order)
+    cells = cast_keys(table, "scores", ("level", *CELL_KEYS, "hybrid", "weight"))
+    runs = select_latest_runs(cells, order)
     runs = runs[runs["blueprint"].isin(blueprints)]
     cells = cells[(cells["level"] == CELL_LEVEL) & cells["hybrid"].notna()].merge(runs, "inner", list(RUN_KEYS))
     if cells["model"].nunique() < 2:
         return pd.DataFrame()
-    prompts, models, scores, weight = _by_prompt(cells)
+    prompts, models, scores, weight = _build_score_matrix(cells)
     blueprint = places(prompts, ["blueprint"])[0]
     several = len(np.unique(blueprint)) > 1
     cluster, noun = (blueprint, "blueprint") if several else (np.arange(len(prompts)), "prompt")
     found = compare_models(models, scores, cluster, noun=noun, weight=weight, alike=several, margin=margin)
-    return largest_first(found) if len(found) else found
+    return sort_by_difference(found) if len(found) else found
 
 
-def comparisons_table(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+def build_comparisons_table(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """COMPARISONS of the models over all blueprints that are no tests. `connection` has the tables of BOARD_READS."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
-    told = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
-    chosen = [blueprint for blueprint, tags in told if TEST_TAG not in (tags or ())]
-    found = compare_over_blueprints(scores, rubric_snapshot_order(connection), chosen)
-    return family_rows(found.assign(metric="hybrid"), COMPARISONS, "rubric")
+    details = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
+    chosen = [blueprint for blueprint, tags in details if TEST_TAG not in (tags or ())]
+    found = compare_over_blueprints(scores, load_rubric_snapshot_order(connection), chosen)
+    return build_family_rows(found.assign(metric="hybrid"), COMPARISONS, "rubric")
 
 
-def _by_prompt(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, Floats, Floats]:
+def _build_score_matrix(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, Floats, Floats]:
     """Prompts, models, (prompts, models) scores with NaN for none, and (prompts,) the weight of each in its blueprint."""
     prompt, prompts = places(cells, ["blueprint", "prompt"])
     model, models = places(cells, ["model"])
@@ -202,42 +202,42 @@ _HOW_ON_ONE_SCALE = "`dtef rubric run --from judge` judges all of them on the `s
 _HOW_BY_THE_SAME = "`dtef rubric run --from judge --judge APPROACH=MODEL` has all of them judged by the same"
 
 
-def averaged_runs(scores: pd.DataFrame, runs: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
-    """The rows of `runs` that are the latest of their blueprint; `scores` and `order` as of `latest_runs`."""
-    latest = latest_runs(scores, order).astype("str")
+def select_averaged_runs(scores: pd.DataFrame, runs: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
+    """The rows of `runs` that are the latest of their blueprint; `scores` and `order` as of `select_latest_runs`."""
+    latest = select_latest_runs(scores, order).astype("str")
     return latest.merge(runs.astype({"blueprint": "str", "snapshot": "str"}), on=["blueprint", "snapshot"])
 
 
-def unlike_runs(runs: pd.DataFrame) -> Iterator[str]:
+def describe_unlike_runs(runs: pd.DataFrame) -> Iterator[str]:
     """A sentence for each way in which the runs differ. `runs`: one row per blueprint, with `judges` (names), `judge_hash` and `policy`.
 
     Blueprints that no judge decides anything of, whose judges are none, differ from nobody by them.
     """
-    yield from several_policies(runs["policy"])
+    yield from describe_several_policies(runs["policy"])
     names = pd.Series([list(judges) if judges is not None else [] for judges in runs["judges"]], dtype=object)
     known = pd.DataFrame({"names": names, "hash": runs["judge_hash"].tolist()})
     known = known[known["names"].map(len) > 0]
-    scale = known["names"].map(_scale)
+    scale = known["names"].map(_read_scale)
     if len(scale.unique()) > 1:
-        told = _groups(scale.map("{} classes".format))
-        yield f"blueprints were judged on several scales, whose numbers cannot be compared: {told}; {_HOW_ON_ONE_SCALE}"
+        details = _format_groups(scale.map("{} classes".format))
+        yield f"blueprints were judged on several scales, whose numbers cannot be compared: {details}; {_HOW_ON_ONE_SCALE}"
     name = known["names"].map(lambda own: ", ".join(_MARKED_SCALE.sub("", judge) for judge in own))
     same = known.groupby([scale.rename("scale"), name.rename("name")])["hash"].transform("nunique") == 1
     name = name.where(same, name + " with judge_hash " + known["hash"].str[:8])
     if len(name.unique()) > 1:
-        yield f"blueprints were judged by other judges: {_groups(name)}; {_HOW_BY_THE_SAME}"
+        yield f"blueprints were judged by other judges: {_format_groups(name)}; {_HOW_BY_THE_SAME}"
 
 
-def several_policies(policies: pd.Series) -> Iterator[str]:
+def describe_several_policies(policies: pd.Series) -> Iterator[str]:
     if len(policies.unique()) > 1:
-        yield f"blueprints were scored by several policies: {_groups(policies)}; `dtef rubric run --from judge` scores all of them by one"
+        yield f"blueprints were scored by several policies: {_format_groups(policies)}; `dtef rubric run --from judge` scores all of them by one"
 
 
-def _scale(judges: Sequence[str]) -> int:
+def _read_scale(judges: Sequence[str]) -> int:
     """How many classes the judges of a run, who have one scale, chose from."""
     return next((int(found[1]) for name in judges if (found := _MARKED_SCALE.search(name))), 5)
 
 
-def _groups(names: pd.Series) -> str:
+def _format_groups(names: pd.Series) -> str:
     """`ten (2 blueprints); five (1 blueprint)`, the most frequent first."""
-    return "; ".join(f"{name} ({counted(int(n), 'blueprint')})" for name, n in names.value_counts().items())
+    return "; ".join(f"{name} ({format_count(int(n), 'blueprint')})" for name, n in names.value_counts().items())

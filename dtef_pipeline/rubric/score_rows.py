@@ -12,17 +12,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.embeddings import embedder_of, text_hash
-from dtef_pipeline.asking.models import Models, ModelSpec, known_selector
+from dtef_pipeline.asking.embeddings import hash_text, identify_embedder
+from dtef_pipeline.asking.models import Models, ModelSpec, resolve_known_selector
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.aggregate import SCORE_COLUMNS, prompt_parts, scores
+from dtef_pipeline.rubric.aggregate import SCORE_COLUMNS, compute_blueprint_scores, weigh_prompts
 from dtef_pipeline.rubric.conversations import OK
-from dtef_pipeline.rubric.coverage import coverage
+from dtef_pipeline.rubric.coverage import compute_coverage
 from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER, ScoringPolicy
-from dtef_pipeline.rubric.levels import PROMPT_KEYS, RESPONSE_KEYS, grouped, in_order, with_key_types
+from dtef_pipeline.rubric.levels import PROMPT_KEYS, RESPONSE_KEYS, cast_keys, group_rows, sort_unique
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES, RUBRIC_SIMILARITIES
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,7 +41,7 @@ class PromptMatrix(NamedTuple):
     """(texts, texts), -1 to 1, symmetric, 1 on the diagonal; NaN where a vector is missing."""
 
 
-def cosine(left: npt.ArrayLike, right: npt.ArrayLike) -> Floats:
+def compute_cosine(left: npt.ArrayLike, right: npt.ArrayLike) -> Floats:
     """Similarity of each two vectors, (rows, dimensions) both or (dimensions,) both: (rows,), -1 to 1, higher is more alike.
 
     left right / (|left| |right|), clipped to the range; 0 where a vector is all zeros, NaN where one has a NaN, which stands for a missing
@@ -50,24 +50,24 @@ def cosine(left: npt.ArrayLike, right: npt.ArrayLike) -> Floats:
     a, b = (np.atleast_2d(np.asarray(side, dtype=np.float64)) for side in (left, right))
     if a.shape != b.shape:
         raise ConfigError(
-            f"similarity: got vectors of {_sizes(a)} and {_sizes(b)}; allowed: the same length, as of one embedder"
+            f"similarity: got vectors of {_describe_sizes(a)} and {_describe_sizes(b)}; allowed: the same length, as of one embedder"
         )
-    return _unit_cosine(_unit(a), _unit(b))
+    return _compute_unit_cosine(_scale_to_length_1(a), _scale_to_length_1(b))
 
 
-def cosine_matrix(vectors: npt.ArrayLike) -> Floats:
+def compute_cosine_matrix(vectors: npt.ArrayLike) -> Floats:
     """(texts, texts) similarity of every two of `vectors` (texts, dimensions), symmetric and 1 on the diagonal.
 
     NaN in the row and the column of a text whose vector is missing (NaN).
     """
-    units = _unit(np.atleast_2d(np.asarray(vectors, dtype=np.float64)))
+    units = _scale_to_length_1(np.atleast_2d(np.asarray(vectors, dtype=np.float64)))
     left, right = np.triu_indices(len(units), k=1)
     matrix = np.diag(np.where(np.isnan(units).any(axis=1), np.nan, 1.0))
-    matrix[left, right] = matrix[right, left] = _unit_cosine(units, units, left, right)
+    matrix[left, right] = matrix[right, left] = _compute_unit_cosine(units, units, left, right)
     return matrix
 
 
-def stacked(vectors: Sequence[npt.ArrayLike | None]) -> Floats:
+def stack_vectors(vectors: Sequence[npt.ArrayLike | None]) -> Floats:
     """(texts, dimensions): vectors one below the other, NaN for one that is missing.
 
     Raises ConfigError where their lengths differ, or a number is not finite.
@@ -85,52 +85,54 @@ def stacked(vectors: Sequence[npt.ArrayLike | None]) -> Floats:
     return found
 
 
-def similarities(responses: pd.DataFrame, ideals: pd.DataFrame) -> pd.DataFrame:
+def compute_similarities_to_ideal(responses: pd.DataFrame, ideals: pd.DataFrame) -> pd.DataFrame:
     """One row per response, sorted by its keys: `similarity` to the ideal answer of its prompt, -1 to 1.
 
     `responses`: the keys of a response and `vector`, a list of numbers or null. `ideals`: blueprint, prompt and, if it is a column, snapshot,
     and `vector`; one row per prompt that has one. Null where either vector is missing. Raises ConfigError where lengths of vectors differ.
     """
-    rows, wanted, of_prompt = _given(responses, ideals)
-    own, ideal = _column_vectors(rows["vector"], wanted["vector"])
+    rows, wanted, of_prompt = _order_similarity_inputs(responses, ideals)
+    own, ideal = _stack_columns(rows["vector"], wanted["vector"])
     place = rows[of_prompt].merge(wanted[of_prompt].assign(place=np.arange(len(wanted))), "left", of_prompt)["place"]
     has = place.notna().to_numpy()
     similarity = np.full(len(rows), np.nan)
     at = np.flatnonzero(has)
-    similarity[at] = _unit_cosine(_unit(own), _unit(ideal), at, place[has].to_numpy(dtype=np.int64))
+    similarity[at] = _compute_unit_cosine(
+        _scale_to_length_1(own), _scale_to_length_1(ideal), at, place[has].to_numpy(dtype=np.int64)
+    )
     return rows[list(RESPONSE_KEYS)].assign(similarity=similarity)
 
 
-def prompt_matrices(responses: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[PromptMatrix]:
+def iterate_prompt_matrices(responses: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[PromptMatrix]:
     """The matrix of each prompt that has responses, in the order of their keys; tables as of `similarities`."""
-    rows, wanted, of_prompt = _given(responses, ideals)
+    rows, wanted, of_prompt = _order_similarity_inputs(responses, ideals)
     last = rows[list(PROMPT_KEYS)].drop_duplicates().merge(wanted, "inner", of_prompt, validate="many_to_one")
     texts = pd.concat([rows, last.reindex(columns=rows.columns)], ignore_index=True)
-    vectors = np.concatenate(_column_vectors(rows["vector"], last["vector"]))
-    prompts = grouped(texts, PROMPT_KEYS)
+    vectors = np.concatenate(_stack_columns(rows["vector"], last["vector"]))
+    prompts = group_rows(texts, PROMPT_KEYS)
     order = np.argsort(prompts.code, kind="stable")
     bounds = np.searchsorted(prompts.code[order], np.arange(len(prompts) + 1))
     for at, key in enumerate(prompts.keys.to_dict("records")):
         own = order[bounds[at] : bounds[at + 1]]
         named = texts.iloc[own][list(RESPONSE_KEYS)].reset_index(drop=True)
-        yield PromptMatrix({str(name): str(value) for name, value in key.items()}, named, cosine_matrix(vectors[own]))
+        yield PromptMatrix({str(name): str(value) for name, value in key.items()}, named, compute_cosine_matrix(vectors[own]))
 
 
-def _given(responses: pd.DataFrame, ideals: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
+def _order_similarity_inputs(responses: pd.DataFrame, ideals: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
     """Both tables in the order of their keys, and the keys of a prompt that they share."""
-    rows = in_order(with_key_types(responses, "responses", (*RESPONSE_KEYS, "vector")), RESPONSE_KEYS, "responses")
-    wanted = with_key_types(ideals, "ideals", ("blueprint", "prompt", "vector"))
+    rows = sort_unique(cast_keys(responses, "responses", (*RESPONSE_KEYS, "vector")), RESPONSE_KEYS, "responses")
+    wanted = cast_keys(ideals, "ideals", ("blueprint", "prompt", "vector"))
     of_prompt = [name for name in PROMPT_KEYS if name in wanted]
-    return rows[[*RESPONSE_KEYS, "vector"]], in_order(wanted, of_prompt, "ideals")[[*of_prompt, "vector"]], of_prompt
+    return rows[[*RESPONSE_KEYS, "vector"]], sort_unique(wanted, of_prompt, "ideals")[[*of_prompt, "vector"]], of_prompt
 
 
-def _column_vectors(*columns: pd.Series) -> list[Floats]:
+def _stack_columns(*columns: pd.Series) -> list[Floats]:
     """Each column's vectors, all of one length."""
     every = [None if vector is None or np.isscalar(vector) else vector for column in columns for vector in column]
-    return np.split(stacked(every), np.cumsum([len(column) for column in columns])[:-1])
+    return np.split(stack_vectors(every), np.cumsum([len(column) for column in columns])[:-1])
 
 
-def _unit(vectors: Floats) -> Floats:
+def _scale_to_length_1(vectors: Floats) -> Floats:
     """The vectors at length 1, zeros where a vector is all zeros."""
     largest = np.abs(vectors).max(axis=1, initial=0, keepdims=True)
     scaled = np.divide(vectors, largest, out=vectors.copy(), where=largest > 0)
@@ -138,7 +140,7 @@ def _unit(vectors: Floats) -> Floats:
     return np.asarray(np.divide(scaled, length, out=scaled, where=length > 0))
 
 
-def _unit_cosine(
+def _compute_unit_cosine(
     left: Floats, right: Floats, at: npt.NDArray[np.int64] | None = None, other: npt.NDArray[np.int64] | None = None
 ) -> Floats:
     """(pairs,) of vectors of length 1: `left` and `right` row by row, or the rows `at` and `other` of them."""
@@ -151,8 +153,8 @@ def _unit_cosine(
     return np.clip(found, -1.0, 1.0)
 
 
-def _sizes(vectors: Floats) -> str:
-    return f"{counted(len(vectors), 'row')} of {counted(vectors.shape[1], 'number')}"
+def _describe_sizes(vectors: Floats) -> str:
+    return f"{format_count(len(vectors), 'row')} of {format_count(vectors.shape[1], 'number')}"
 
 
 PEOPLE = "people"
@@ -177,49 +179,49 @@ def score_tables(
 
     Of the embeddings those of the policy's embedder count. Equal rows in another order give equal bits.
     """
-    vectors = _vectors(embeddings, policy.embedder)
+    vectors = _read_vectors(embeddings, policy.embedder)
     asked = responses.filter(pc.is_in(responses["prompt"], prompts["prompt"].combine_chunks()))
-    embedded, ideals = _embedded(asked, vectors), _ideals(prompts, vectors)
+    embedded, ideals = _add_response_vectors(asked, vectors), _read_ideals(prompts, vectors)
     frame = prompts.select(["blueprint", "prompt", "weight", "ideal"]).to_pandas()
-    defined = prompt_parts(frame, criteria.select(["blueprint", "prompt"]).to_pandas())
+    defined = weigh_prompts(frame, criteria.select(["blueprint", "prompt"]).to_pandas())
     status = pd.Series(asked["status"].to_pylist(), dtype=object)
     planned = asked.select(_RESPONSE_NAMES).to_pandas().assign(reason=status.where(status != OK))
-    similar = similarities(embedded, ideals)
-    made = scores(planned, defined, coverage(points.to_pandas(), policy), similar, policy)
-    return ScoreTables(_score_rows(made), _similarity_rows(embedded, ideals, similar, policy.embedder))
+    similar = compute_similarities_to_ideal(embedded, ideals)
+    made = compute_blueprint_scores(planned, defined, compute_coverage(points.to_pandas(), policy), similar, policy)
+    return ScoreTables(_score_rows(made), _build_similarity_rows(embedded, ideals, similar, policy.embedder))
 
 
-def texts_to_embed(responses: pa.Table, prompts: pa.Table, *, every_prompt: bool) -> dict[str, str]:
+def select_texts_to_embed(responses: pa.Table, prompts: pa.Table, *, every_prompt: bool) -> dict[str, str]:
     """The texts whose similarity is wanted, by hash: ideals, and responses to prompts with one; `every_prompt`: to all prompts."""
     has_ideal = prompts.filter(pc.is_valid(prompts["ideal"]))
     ok = responses.filter(pc.equal(responses["status"], OK))
     if not every_prompt:
         ok = ok.filter(pc.is_in(ok["prompt"], has_ideal["prompt"].combine_chunks()))
     texts = [*has_ideal["ideal"].to_pylist(), *ok["text"].to_pylist()]
-    return {text_hash(text): text for text in dict.fromkeys(texts)}
+    return {hash_text(text): text for text in dict.fromkeys(texts)}
 
 
-def chosen_embedder(name: str | None, models: Models) -> ModelSpec:
+def choose_embedder(name: str | None, models: Models) -> ModelSpec:
     """What embeds: a model by its name or its litellm string, which stands for the model of the models file that has it, if any.
 
     None: the one that needs no server. Raises ConfigError for a name that stands for none or several, and for a model that embeds no texts.
     """
     selector = name or OFFLINE_EMBEDDER
-    found = models.resolve([known_selector(selector, models)])
+    found = models.resolve([resolve_known_selector(selector, models)])
     if len(found) != 1:
-        raise ConfigError(f"embedder {selector!r} stands for {counted(len(found), 'model')}; allowed: one model")
-    embedder_of(found[0])
+        raise ConfigError(f"embedder {selector!r} stands for {format_count(len(found), 'model')}; allowed: one model")
+    identify_embedder(found[0])
     return found[0]
 
 
-def counted_words(*, labelled: bool, no_own_judge: bool) -> list[str]:
+def describe_counted(*, labelled: bool, no_own_judge: bool) -> list[str]:
     """What stands behind the judges of a run: which judgements count besides theirs, and which of theirs do not."""
     return [*([PEOPLE] if labelled else []), *([NO_OWN_JUDGE] if no_own_judge else [])]
 
 
-def counted_hash(judge_hash: str, *, labelled: bool, no_own_judge: bool) -> str:
+def hash_counted(judge_hash: str, *, labelled: bool, no_own_judge: bool) -> str:
     """Hash of who judges and of which judgements count: runs that differ in either are not compared for drift."""
-    counted = counted_words(labelled=labelled, no_own_judge=no_own_judge)
+    counted = describe_counted(labelled=labelled, no_own_judge=no_own_judge)
     return digest(judge_hash, *counted) if counted else judge_hash
 
 
@@ -228,35 +230,35 @@ def run_label(test_hash: str, judge_hash: str, policy_hash: str) -> str:
     return digest("run", test_hash, judge_hash, policy_hash)
 
 
-def policy_text(policy: ScoringPolicy) -> str:
+def format_policy(policy: ScoringPolicy) -> str:
     """The policy in words: `beta=0.35, or_paths=document, ...`."""
     return ", ".join(f"{name}={value}" for name, value in asdict(policy).items())
 
 
-def policy_of(text: str) -> ScoringPolicy:
-    """The policy that `policy_text` put into words. Raises ConfigError for another text."""
+def parse_policy(text: str) -> ScoringPolicy:
+    """The policy that `format_policy` put into words. Raises ConfigError for another text."""
     parts = dict(part.partition("=")[::2] for part in text.split(", ", len(_POLICY_FIELDS) - 1))
     if tuple(parts) != _POLICY_FIELDS:
         raise ConfigError(f"policy: got {text!r}; allowed: {', '.join(f'{name}=...' for name in _POLICY_FIELDS)}")
     return ScoringPolicy(float(parts["beta"]), parts["or_paths"], parts["should_not_paths"], parts["embedder"])
 
 
-def _vectors(embeddings: pa.Table, embedder: str) -> dict[str, np.ndarray]:
+def _read_vectors(embeddings: pa.Table, embedder: str) -> dict[str, np.ndarray]:
     own = embeddings.filter(pc.equal(embeddings["embedder"], embedder))
     return dict(zip(own["text_hash"].to_pylist(), own["vector"].to_numpy(), strict=True)) if len(own) else {}
 
 
-def _embedded(responses: pa.Table, vectors: dict[str, np.ndarray]) -> pd.DataFrame:
+def _add_response_vectors(responses: pa.Table, vectors: dict[str, np.ndarray]) -> pd.DataFrame:
     """The responses with a text, and their vectors where there are any."""
     ok = responses.filter(pc.equal(responses["status"], OK))
-    found = [vectors.get(text_hash(text)) for text in ok["text"].to_pylist()]
+    found = [vectors.get(hash_text(text)) for text in ok["text"].to_pylist()]
     rows: pd.DataFrame = ok.select(_RESPONSE_NAMES).to_pandas()
     return rows.assign(vector=pd.Series(found, dtype=object))
 
 
-def _ideals(prompts: pa.Table, vectors: dict[str, np.ndarray]) -> pd.DataFrame:
+def _read_ideals(prompts: pa.Table, vectors: dict[str, np.ndarray]) -> pd.DataFrame:
     own = prompts.filter(pc.is_valid(prompts["ideal"]))
-    found = [vectors.get(text_hash(text)) for text in own["ideal"].to_pylist()]
+    found = [vectors.get(hash_text(text)) for text in own["ideal"].to_pylist()]
     rows: pd.DataFrame = own.select(["blueprint", "prompt"]).to_pandas()
     return rows.assign(vector=pd.Series(found, dtype=object))
 
@@ -267,10 +269,10 @@ def _score_rows(made: pd.DataFrame) -> pa.Table:
     return pa.table(arrays, schema=RUBRIC_SCORES)
 
 
-def _similarity_rows(embedded: pd.DataFrame, ideals: pd.DataFrame, similar: pd.DataFrame, embedder: str) -> pa.Table:
+def _build_similarity_rows(embedded: pd.DataFrame, ideals: pd.DataFrame, similar: pd.DataFrame, embedder: str) -> pa.Table:
     """One row per response that has a vector: its similarity to the ideal, and to every response of its prompt."""
     known = embedded[embedded["vector"].notna()]
-    tables = list(_matrix_rows(known, ideals)) if len(known) else []
+    tables = list(_iterate_matrix_rows(known, ideals)) if len(known) else []
     if not tables:
         return RUBRIC_SIMILARITIES.empty_table()
     rows = pd.concat(tables, ignore_index=True).assign(embedder=embedder)
@@ -279,7 +281,7 @@ def _similarity_rows(embedded: pd.DataFrame, ideals: pd.DataFrame, similar: pd.D
     return pa.table(arrays, schema=RUBRIC_SIMILARITIES)
 
 
-def _matrix_rows(known: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    for found in prompt_matrices(known, ideals.iloc[:0]):
+def _iterate_matrix_rows(known: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    for found in iterate_prompt_matrices(known, ideals.iloc[:0]):
         values = found.matrix.astype(np.float32)
         yield found.texts.assign(place=np.arange(len(values)), to_others=list(values))

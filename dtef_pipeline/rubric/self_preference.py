@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.makers import maker_of
+from dtef_pipeline.asking.makers import find_maker
 from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT
 from dtef_pipeline.rubric.tables import ITEM_KEYS
-from dtef_pipeline.statistics.cluster_robust import estimate_ratios, why_none
+from dtef_pipeline.statistics.cluster_robust import estimate_ratios, explain_missing
 from dtef_pipeline.statistics.multiplicity import holm
 
 Floats = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ ALL_JUDGES = "all"
 FAVOURED_AT = 0.05
 _NO_OTHER_JUDGE = "no judge of another maker judged the same responses"
 _NO_VARIATION = 1e-9
-_NOT_TOLD_APART = (
+_NOT_IDENTIFIABLE = (
     "not told from how strict the judge is: judges of other makers must have judged the same responses, "
     "and beside two makers a judge or a model of a third is needed"
 )
@@ -41,7 +41,7 @@ _GAMMA_NUMBERS = ("gamma", "se", "low", "high", "p")
 _PREFERENCE = (*_OF_PAIR, *_GAMMA_NUMBERS, "p_adjusted", "n", "n_prompts", "flagged", "reason")
 
 
-def makers_by_name(judgements: pd.DataFrame) -> MakerOf:
+def map_makers(judgements: pd.DataFrame) -> MakerOf:
     """Makers by the names in `model` and `judge_model`, as the model strings in `model_variant` and `judge_variant` tell them.
 
     A name alone, such as `gpt-4.1-mini`, does not tell who serves what.
@@ -51,22 +51,22 @@ def makers_by_name(judgements: pd.DataFrame) -> MakerOf:
         for names in (("model", "model_variant"), ("judge_model", "judge_variant"))
         for pair in judgements[list(names)].drop_duplicates().itertuples(index=False, name=None)
     ]
-    return {str(name): maker_of(str(variant)) for name, variant in pairs}.get
+    return {str(name): find_maker(str(variant)) for name, variant in pairs}.get
 
 
-def same_maker(judgements: pd.DataFrame, maker_of: MakerOf) -> npt.NDArray[np.bool_]:
+def is_same_maker(judgements: pd.DataFrame, maker_of: MakerOf) -> npt.NDArray[np.bool_]:
     """(judgements,) whether the judge's model and the model judged are of one maker: columns `judge_model` and `model`."""
-    judges, models = (_makers(judgements[name], maker_of) for name in ("judge_model", "model"))
+    judges, models = (_find_makers(judgements[name], maker_of) for name in ("judge_model", "model"))
     return np.asarray((judges == models) & (judges != ""))
 
 
-def own_judge_left_out(judgements: pa.Table) -> pa.Table:
+def remove_own_judges(judgements: pa.Table) -> pa.Table:
     """The rows of `rubric_judgements` without those of a model by a judge of its own maker."""
     named = judgements.select(["judge_model", "judge_variant", "model", "model_variant"]).to_pandas()
-    return judgements.filter(pa.array(~same_maker(named, makers_by_name(named))))
+    return judgements.filter(pa.array(~is_same_maker(named, map_makers(named))))
 
 
-def self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.DataFrame:
+def estimate_self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.DataFrame:
     """One row for all judges together (`judge` and `model` are `all`), then one row per judge and model of one maker.
 
     Columns: `judge`, `model`, `maker`, `gamma` (units of the score; above 0: the own maker is favoured), `se`, `low`, `high` (95 %), `p`
@@ -77,11 +77,11 @@ def self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.DataFrame
     `judgements` as rubric_judgements; those without a class play no part, and neither does an item with one judge.
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
-    same = same_maker(rows, maker_of)
+    same = is_same_maker(rows, maker_of)
     score = rows["score"].to_numpy(dtype=np.float64)
     y = np.where(rows["block"].to_numpy() == SHOULD_NOT, 1 - score, score)
-    item = _codes(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])
-    judge, prompt = _codes(rows, ["judge"]), _codes(rows, ["blueprint", "prompt"])
+    item = _number_groups(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])
+    judge, prompt = _number_groups(rows, ["judge"]), _number_groups(rows, ["blueprint", "prompt"])
     found: list[dict[str, Any]] = [
         {"judge": ALL_JUDGES, "model": ALL_JUDGES, "maker": None, **_estimate(y, same, item, judge, prompt)}
     ]
@@ -105,31 +105,31 @@ def _estimate(y: Floats, same: npt.NDArray[np.bool_], item: Codes, judge: Codes,
     y, x, item, judge, prompt = (
         y[several],
         same[several].astype(np.float64),
-        *_renumbered(item[several], judge[several], prompt[several]),
+        *_renumber(item[several], judge[several], prompt[several]),
     )
     row: dict[str, Any] = dict.fromkeys(_GAMMA_NUMBERS, np.nan)
     clusters = np.unique(prompt[x > 0])
     row |= {"n": int(x.sum()), "n_prompts": len(clusters)}
     if not len(clusters):
         return row | {"reason": _NO_OTHER_JUDGE if same.any() else "no judge shares a maker with a model it judged"}
-    left = _without_judges(np.stack([y, x], axis=1), item, judge)
+    left = _remove_judge_effects(np.stack([y, x], axis=1), item, judge)
     size = float(left[:, 1] @ left[:, 1])
     if size <= _NO_VARIATION * len(y):
-        return row | {"reason": _NOT_TOLD_APART}
+        return row | {"reason": _NOT_IDENTIFIABLE}
     sums, squares = (np.bincount(prompt, left[:, 1] * column)[:, None] for column in left.T)
     informs = squares > _NO_VARIATION * size
     found = estimate_ratios(np.where(informs, sums, 0), np.where(informs, squares, 0))
-    row |= {"gamma": float(found.value[0]), "reason": why_none(min(int(found.n_clusters[0]), len(clusters)), "prompt")}
+    row |= {"gamma": float(found.value[0]), "reason": explain_missing(min(int(found.n_clusters[0]), len(clusters)), "prompt")}
     if row["reason"]:
         return row
     (low, high), p = found.interval(), found.p()
     return row | {"se": float(found.se[0]), "low": float(low[0]), "high": float(high[0]), "p": float(p[0])}
 
 
-def _without_judges(columns: Floats, item: Codes, judge: Codes) -> Floats:
+def _remove_judge_effects(columns: Floats, item: Codes, judge: Codes) -> Floats:
     """(rows, columns) less the item and judge effects that fit each column best."""
     dummies = (judge[:, None] == np.arange(1, judge.max() + 1)).astype(np.float64)
-    within = _within(np.concatenate([columns, dummies], axis=1), item)
+    within = _subtract_item_means(np.concatenate([columns, dummies], axis=1), item)
     mine, judges = within[:, : columns.shape[1]], within[:, columns.shape[1] :]
     if not judges.shape[1]:
         return mine
@@ -137,20 +137,20 @@ def _without_judges(columns: Floats, item: Codes, judge: Codes) -> Floats:
     return np.asarray(mine - judges @ slopes)
 
 
-def _within(columns: Floats, item: Codes) -> Floats:
+def _subtract_item_means(columns: Floats, item: Codes) -> Floats:
     sizes = np.bincount(item)
     return np.stack([column - (np.bincount(item, column) / sizes)[item] for column in columns.T], axis=1)
 
 
-def _renumbered(*codes: Codes) -> list[Codes]:
+def _renumber(*codes: Codes) -> list[Codes]:
     return [np.asarray(pd.factorize(code, sort=True)[0], dtype=np.int64) for code in codes]
 
 
-def _codes(rows: pd.DataFrame, names: list[str]) -> Codes:
+def _number_groups(rows: pd.DataFrame, names: list[str]) -> Codes:
     return np.asarray(rows.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)
 
 
-def _makers(names: pd.Series, maker_of: MakerOf) -> npt.NDArray[np.object_]:
+def _find_makers(names: pd.Series, maker_of: MakerOf) -> npt.NDArray[np.object_]:
     """By name, each looked up once; empty where it is not known."""
     codes, distinct = pd.factorize(names)
     return np.array([maker_of(str(name)) or "" for name in distinct] or [""], dtype=object)[codes]

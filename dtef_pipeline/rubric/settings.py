@@ -13,7 +13,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, NOT_COMMAND, ONLY_PANEL, RunSettings, Setting
 from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.nearest import list_nearest
 
 RUBRIC_PANEL_SECTION = "rubric"
 REPORT_CHARACTERS = 400_000
@@ -86,11 +86,11 @@ RUBRIC_STAGE_SETTINGS = {
 RUBRIC_ANCHOR_SETTINGS = (*ASKING_SETTINGS, "judges", "scale", "anchors", "anchor_seed")
 
 
-def blueprints_of_panel(panel: RubricSettings, known: Sequence[str]) -> list[str]:
+def select_panel_blueprints(panel: RubricSettings, known: Sequence[str]) -> list[str]:
     """The blueprints of a panel among those `known`, in their order. Raises ConfigError for a pattern that none has."""
     for pattern in panel.blueprints:
         if known and not any(fnmatchcase(key, pattern) for key in known):
             raise ConfigError(
-                f"{RUBRIC_PANEL_SECTION}.blueprints: {pattern!r} is no blueprint that was added; added: {nearest(pattern, known)}"
+                f"{RUBRIC_PANEL_SECTION}.blueprints: {pattern!r} is no blueprint that was added; added: {list_nearest(pattern, known)}"
             )
     return [key for key in known if any(fnmatchcase(key, pattern) for pattern in panel.blueprints)]

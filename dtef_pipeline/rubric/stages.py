@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.embeddings import embedder_of
+from dtef_pipeline.asking.embeddings import identify_embedder
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.errors import ConfigError, NameLeak
 from dtef_pipeline.family.stage import (
@@ -22,8 +22,8 @@ from dtef_pipeline.family.stage import (
     Replies,
     Stage,
     Tables,
-    few_failures,
-    unique,
+    make_failure_check,
+    make_uniqueness_check,
 )
 from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
@@ -32,36 +32,43 @@ from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.conversations import (
     Candidates,
     Conversation,
-    chosen_selectors,
-    merged_responses,
-    response_rows,
-    scripts,
+    build_response_rows,
+    choose_selectors,
+    iterate_scripts,
+    merge_responses,
 )
 from dtef_pipeline.rubric.hybrid import ScoringPolicy
 from dtef_pipeline.rubric.judge_requests import (
-    Judging,
-    chosen_judges,
-    judged_criteria,
-    judgement_rows,
-    judgement_stand_in,
-    judgings,
+    JudgingEpisode,
+    build_rubric_judgement_rows,
+    choose_judges,
+    count_judged_criteria,
+    iterate_judgings,
+    make_judgement_stand_in,
 )
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
-from dtef_pipeline.rubric.score_rows import chosen_embedder, counted_hash, counted_words, policy_text, run_label, score_tables
+from dtef_pipeline.rubric.score_rows import (
+    choose_embedder,
+    describe_counted,
+    format_policy,
+    hash_counted,
+    run_label,
+    score_tables,
+)
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS
-from dtef_pipeline.rubric.summaries.summary import NAME_LEFT, SummaryCase, prepared
+from dtef_pipeline.rubric.summaries.summary import NAME_LEFT, SummaryCase, prepare_case
 from dtef_pipeline.rubric.summaries.summary_rows import (
     MaterialTables,
     StoredSummaries,
-    Summarising,
-    chosen_analysts,
-    grade_rows,
-    ids_of,
-    kept_summaries,
-    not_asked,
-    summary_material,
-    summary_rows,
+    SummaryEpisode,
+    build_analyst_ids,
+    build_grade_rows,
+    build_not_asked_row,
+    build_summary_material,
+    build_summary_rows,
+    choose_analysts,
+    keep_summaries,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_RESPONSES, RUBRIC_RUNS
 
@@ -74,23 +81,23 @@ def plan_responses(inputs: Inputs, settings: RubricSettings) -> EpisodePlan:
     """What the models are asked of a blueprint."""
     of_file = inputs.read("rubric_blueprints", ["models"])["models"][0].as_py()
     found = inputs.rows("rubric_findings", ["code"])["code"].to_pylist()
-    candidates = Candidates(inputs.models, chosen_selectors(settings.models, inputs.key, of_file, found))
-    told = list(scripts(inputs.read("rubric_prompts")))
+    candidates = Candidates(inputs.models, choose_selectors(settings.models, inputs.key, of_file, found))
+    prompt_scripts = list(iterate_scripts(inputs.read("rubric_prompts")))
     conversations = [
         Conversation(script, spec, draw, settings.snapshot)
-        for script, temperatures in told
-        for spec in candidates.at(temperatures)
+        for script, temperatures in prompt_scripts
+        for spec in candidates.resolve_at(temperatures)
         for draw in range(settings.draws)
     ]
-    asked = [(script.prompt, script.system_index, script.asked_hash) for script, _ in told]
+    asked = [(script.prompt, script.system_index, script.asked_hash) for script, _ in prompt_scripts]
 
     def rows(some: Sequence[Conversation], played: Sequence[Played]) -> Tables:
-        return {"rubric_responses": response_rows(inputs.key, some, played)}
+        return {"rubric_responses": build_response_rows(inputs.key, some, played)}
 
     def written(new: Tables) -> Tables:
         earlier = inputs.earlier("rubric_responses")
         before = RUBRIC_RESPONSES.empty_table() if earlier is None else earlier
-        return {"rubric_responses": merged_responses(before, new["rubric_responses"], asked)}
+        return {"rubric_responses": merge_responses(before, new["rubric_responses"], asked)}
 
     specs = list({one.model.variant: one.model for one in conversations}.values())
     expected = Counter(one.model.name for one in conversations)
@@ -110,13 +117,13 @@ RUBRIC_RESPONSES_STAGE = Stage(
     version="2",
     asks=True,
     checks=(
-        unique(
+        make_uniqueness_check(
             "rubric_responses_unique",
             "No response counts twice: a draw of a prompt by a model variant with one system prompt has one row per snapshot.",
             "rubric_responses",
             (*RUBRIC_RESPONSE, "snapshot"),
         ),
-        few_failures("rubric_calls_succeed", "rubric_responses", "status", "conversations"),
+        make_failure_check("rubric_calls_succeed", "rubric_responses", "status", "conversations"),
     ),
     preview=("prompt", "model", "temperature", "system_index", "status", "text"),
     counted=("status", "model", "cut"),
@@ -131,22 +138,22 @@ def plan_judgements(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | T
     if TEXT_KIND not in kinds["kind"].to_pylist():
         return {"rubric_judgements": nothing}
     of_file = inputs.read("rubric_blueprints", ["judges"])["judges"][0].as_py()
-    judges = chosen_judges(settings.judges, of_file, inputs.models, settings.scale)
-    each = judged_criteria(inputs.read("rubric_responses", ["prompt", "status"]), kinds) * settings.judge_draws
+    judges = choose_judges(settings.judges, of_file, inputs.models, settings.scale)
+    each = count_judged_criteria(inputs.read("rubric_responses", ["prompt", "status"]), kinds) * settings.judge_draws
 
-    def episodes() -> Iterator[Judging]:
+    def episodes() -> Iterator[JudgingEpisode]:
         responses, criteria, prompts = (inputs.read(name) for name in ("rubric_responses", "rubric_criteria", "rubric_prompts"))
-        return judgings(responses, criteria, prompts, judges, settings.judge_draws)
+        return iterate_judgings(responses, criteria, prompts, judges, settings.judge_draws)
 
-    def rows(some: Sequence[Judging], played: Sequence[Played]) -> Tables:
-        return {"rubric_judgements": judgement_rows(inputs.key, some, played) if some else nothing}
+    def rows(some: Sequence[JudgingEpisode], played: Sequence[Played]) -> Tables:
+        return {"rubric_judgements": build_rubric_judgement_rows(inputs.key, some, played) if some else nothing}
 
     specs = list({one.model.variant: one.model for one in judges}.values())
     expected = {name: times * each for name, times in Counter(one.model.name for one in judges).items()}
-    return EpisodePlan(specs, expected, each * len(judges), episodes, rows, stand_in=judgement_stand_in)
+    return EpisodePlan(specs, expected, each * len(judges), episodes, rows, stand_in=make_judgement_stand_in)
 
 
-def _unreadable_judges(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _list_unreadable_judges(_: Inputs, rows: pa.Table) -> Iterator[str]:
     frame = rows.to_pandas()
     replied = frame[~frame["reason"].isin(["error", "budget"])]
     read = replied["class"].notna().groupby(replied["judge"]).mean()
@@ -165,7 +172,7 @@ RUBRIC_JUDGEMENTS_STAGE = Stage(
     settings=RUBRIC_STAGE_SETTINGS["rubric_judgements"],
     asks=True,
     checks=(
-        unique(
+        make_uniqueness_check(
             "rubric_judgements_unique",
             "No judgement counts twice: a draw of a judge on a criterion of a response has one row per snapshot.",
             "rubric_judgements",
@@ -176,7 +183,7 @@ RUBRIC_JUDGEMENTS_STAGE = Stage(
             "Warns of judges of whose replies more than 5 % could not be read, also when they were asked for once more.",
             "rubric_judgements",
             ("judge", "class", "reason"),
-            _unreadable_judges,
+            _list_unreadable_judges,
         ),
     ),
     preview=("prompt", "model", "judge", "class", "reason", "reflection"),
@@ -187,7 +194,7 @@ RUBRIC_JUDGEMENTS_STAGE = Stage(
 
 def score_blueprint(inputs: Inputs, settings: RubricSettings) -> Tables:
     """The scores of the responses to a blueprint, their similarities, and by what they were scored."""
-    embedder = embedder_of(chosen_embedder(settings.embedder, inputs.models))
+    embedder = identify_embedder(choose_embedder(settings.embedder, inputs.models))
     policy = ScoringPolicy(settings.beta, settings.or_paths, settings.should_not_paths, embedder)
     responses, points = inputs.read("rubric_responses"), inputs.read("rubric_points")
     prompts, criteria = inputs.read("rubric_prompts"), inputs.read("rubric_criteria")
@@ -204,8 +211,8 @@ def _run_row(
     who = set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True))
     scale = class_scale(pc.max(judges["scale"]).as_py() or USUAL_SCALE)  # a stage's rows are of one run, and so of one scale
     labelled = bool(pc.any(points["labelled"]).as_py())
-    by = counted_hash(judge_hash_of(who, scale), labelled=labelled, no_own_judge=settings.no_own_judge)
-    counted = counted_words(labelled=labelled, no_own_judge=settings.no_own_judge)
+    by = hash_counted(judge_hash_of(who, scale), labelled=labelled, no_own_judge=settings.no_own_judge)
+    counted = describe_counted(labelled=labelled, no_own_judge=settings.no_own_judge)
     test = inputs.read("rubric_blueprints", ["test_hash"])["test_hash"][0].as_py()
     row = {
         "blueprint": inputs.key,
@@ -215,21 +222,21 @@ def _run_row(
         "policy_hash": policy.policy_hash,
         "run_label": run_label(test, by, policy.policy_hash),
         "judges": [*sorted(set(judges["judge"].to_pylist())), *counted],
-        "policy": policy_text(policy),
+        "policy": format_policy(policy),
         "embedder": policy.embedder,
         "answered_at": pc.max(responses["answered_at"]).as_py(),
     }
     return pa.Table.from_pylist([row], schema=RUBRIC_RUNS)
 
 
-def _model_scores(tables: Tables) -> Mapping[str, Any]:
+def _summarise_model_scores(tables: Tables) -> Mapping[str, Any]:
     rows = tables["rubric_scores"]
     models = rows.filter(pc.equal(rows["level"], "model")).sort_by([("hybrid", "descending")])
     shown = ["model", "hybrid", "coverage", "similarity", "n_responses_scored", "n_responses"]
     return {"run_label": tables["rubric_runs"]["run_label"][0].as_py(), "models": models.select(shown).slice(0, 15)}
 
 
-def _scores_out_of_range(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _list_scores_out_of_range(_: Inputs, rows: pa.Table) -> Iterator[str]:
     for name in ("coverage", "hybrid"):
         outside = pc.or_(pc.less(rows[name], -1e-12), pc.greater(rows[name], 1 + 1e-12))
         for row in rows.filter(pc.fill_null(outside, False)).to_pylist():
@@ -253,32 +260,32 @@ RUBRIC_SCORES_STAGE = Stage(
             "Coverage and hybrid score lie in 0 to 1 wherever there is one.",
             "rubric_scores",
             ("prompt", "model", "coverage", "hybrid"),
-            _scores_out_of_range,
+            _list_scores_out_of_range,
             blocking=True,
         ),
     ),
-    metadata=_model_scores,
+    metadata=_summarise_model_scores,
     beside=("rubric_similarities", "rubric_runs"),
 )
 
 
 def plan_summaries(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Tables:
     """What analysts are asked about the responses to a blueprint; without one, the rows that stand there without asking."""
-    analysts = chosen_analysts(settings.analysts, inputs.models)
+    analysts = choose_analysts(settings.analysts, inputs.models)
     if not analysts:
-        return _without_analyst(inputs, settings)
-    case = _case(inputs, settings)
+        return _keep_stored_summaries(inputs, settings)
+    case = _prepare_case(inputs, settings)
     if isinstance(case, pa.Table):
-        return _summary_tables(case)
-    episodes = [Summarising(case, analyst) for analyst in analysts]
+        return _build_summary_tables(case)
+    episodes = [SummaryEpisode(case, analyst) for analyst in analysts]
 
-    def rows(some: Sequence[Summarising], played: Sequence[Played]) -> Tables:
+    def rows(some: Sequence[SummaryEpisode], played: Sequence[Played]) -> Tables:
         if not some:
-            return _summary_tables(RUBRIC_SUMMARIES.empty_table())
-        return _summary_tables(summary_rows(some, played), grade_rows(some, played))
+            return _build_summary_tables(RUBRIC_SUMMARIES.empty_table())
+        return _build_summary_tables(build_summary_rows(some, played), build_grade_rows(some, played))
 
     def written(new: Tables) -> Tables:
-        return {**new, "analyst_ids": ids_of(case)}
+        return {**new, "analyst_ids": build_analyst_ids(case)}
 
     expected = Counter(analyst.name for analyst in analysts)
     return EpisodePlan(
@@ -293,7 +300,7 @@ def plan_summaries(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
     )
 
 
-def _summary_tables(summaries: pa.Table, grades: pa.Table | None = None, ids: pa.Table | None = None) -> Tables:
+def _build_summary_tables(summaries: pa.Table, grades: pa.Table | None = None, ids: pa.Table | None = None) -> Tables:
     return {
         "rubric_summaries": summaries,
         "rubric_grades": RUBRIC_GRADES.empty_table() if grades is None else grades,
@@ -301,46 +308,46 @@ def _summary_tables(summaries: pa.Table, grades: pa.Table | None = None, ids: pa
     }
 
 
-def _case(inputs: Inputs, settings: RubricSettings) -> SummaryCase | pa.Table:
+def _prepare_case(inputs: Inputs, settings: RubricSettings) -> SummaryCase | pa.Table:
     """What analysts are asked about, or the row that says why they are not asked."""
-    nobody = partial(not_asked, inputs.key, settings.snapshot)
+    nobody = partial(build_not_asked_row, inputs.key, settings.snapshot)
     responses, scores = inputs.read("rubric_responses"), inputs.read("rubric_scores")
     if responses["text"].null_count == len(responses):
         return nobody("no response to sum up")
     head, prompts, criteria = (inputs.read(name) for name in ("rubric_blueprints", "rubric_prompts", "rubric_criteria"))
-    material = summary_material(MaterialTables(head, prompts, criteria, responses, scores), settings.snapshot)
+    material = build_summary_material(MaterialTables(head, prompts, criteria, responses, scores), settings.snapshot)
     try:
-        return prepared(material, settings.report_characters)
+        return prepare_case(material, settings.report_characters)
     except NameLeak as error:
         return nobody(str(error), NAME_LEFT)
     except ConfigError as error:
         return nobody(str(error))
 
 
-def _without_analyst(inputs: Inputs, settings: RubricSettings) -> Tables:
+def _keep_stored_summaries(inputs: Inputs, settings: RubricSettings) -> Tables:
     """What is stored, as far as it is of this very report. It was paid for, and a run that names no analyst has none in its place."""
-    nobody = _summary_tables(not_asked(inputs.key, settings.snapshot, "no analyst"))
+    nobody = _build_summary_tables(build_not_asked_row(inputs.key, settings.snapshot, "no analyst"))
     inputs.read("rubric_scores", ["level"])  # a snapshot that is not scored is an error all the same
     earlier = {name: inputs.earlier(name) for name in nobody}
     stored = StoredSummaries(*(nobody[name].schema.empty_table() if rows is None else rows for name, rows in earlier.items()))
     if stored.summaries["analyst"].null_count == len(stored.summaries):
         return nobody
-    case = _case(inputs, settings)
-    kept, taken_away = kept_summaries(stored, None if isinstance(case, pa.Table) else case, inputs.models)
+    case = _prepare_case(inputs, settings)
+    kept, taken_away = keep_summaries(stored, None if isinstance(case, pa.Table) else case, inputs.models)
     for analyst, why in taken_away.items():
         inputs.warn(f"no analyst is named, and the summary and grades by {analyst} were taken away: {why}")
     if taken_away:
         inputs.describe(**{TAKEN_AWAY: dict(taken_away)})
-    return nobody if kept is None else _summary_tables(kept.summaries, kept.grades, kept.ids)
+    return nobody if kept is None else _build_summary_tables(kept.summaries, kept.grades, kept.ids)
 
 
-def _summary_text(tables: Tables) -> Mapping[str, Any]:
+def _describe_summary(tables: Tables) -> Mapping[str, Any]:
     text = next((text for text in tables["rubric_summaries"]["text"].to_pylist() if text), None)
     grades = tables["rubric_grades"].select(["analyst", "model", "dimension", "grade", "reasoning"]).slice(0, 13)
     return {"grades": grades, **({"summary": text} if text else {})}
 
 
-def _names_left(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _list_leaked_names(_: Inputs, rows: pa.Table) -> Iterator[str]:
     for row in rows.filter(pc.equal(rows["status"], NAME_LEFT)).to_pylist():
         yield f"{row['snapshot']}: {row['reason']}"
 
@@ -358,7 +365,7 @@ RUBRIC_SUMMARIES_STAGE = Stage(
     version="2",
     asks=True,
     checks=(
-        unique(
+        make_uniqueness_check(
             "rubric_summaries_unique",
             "No summary counts twice: an analyst has one row per snapshot.",
             "rubric_summaries",
@@ -369,13 +376,13 @@ RUBRIC_SUMMARIES_STAGE = Stage(
             "Fails where a report to an analyst still held the name of a maker, model or provider. Such a report is not sent.",
             "rubric_summaries",
             ("snapshot", "status", "reason"),
-            _names_left,
+            _list_leaked_names,
             is_error=True,
         ),
     ),
     preview=("analyst", "status", "reason", "n_grades", "n_dropped", "share", "max_tokens"),
-    metadata=_summary_text,
+    metadata=_describe_summary,
     beside=("rubric_grades", "analyst_ids"),
     replies=Replies(usual_tokens=None),
-    is_idle=lambda settings, models: not chosen_analysts(settings.analysts, models),
+    is_idle=lambda settings, models: not choose_analysts(settings.analysts, models),
 )

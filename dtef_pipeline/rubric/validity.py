@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.rubric.tables import ITEM_KEYS
-from dtef_pipeline.statistics.agreement import agreement, reading
+from dtef_pipeline.statistics.agreement import agreement, grade_alpha
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -41,27 +41,27 @@ _JUDGE_TABLE_COLUMNS = (
 _AGREEMENT = ("cut", "value", "scale", "alpha", "low", "high", "reading", "n_units", "n_values", "n_clusters", "reason")
 
 
-def agreement_table(judgements: pd.DataFrame, criteria: pd.DataFrame | None = None) -> pd.DataFrame:
+def build_agreement_table(judgements: pd.DataFrame, criteria: pd.DataFrame | None = None) -> pd.DataFrame:
     """One row per `scale`, `cut` and `value`: `overall`, each `blueprint`, each pair of `judges`, each kind of `criterion`, each `language`.
 
     Columns as of `agreement`, with `reading` (reliable from .8, tentative from .667, else unreliable; empty: no alpha). The interval is by
     prompts. What is compared is the class of different judges for one response, criterion and `judge_draw`, before should_not is inverted, so
     that one judge's repeats are no agreement. The kind of a criterion is its block, and whether it is of an alternative path. The language is
-    the script of its text (`script_of`), given `criteria` as rubric_criteria; without it there is no such cut. Judgements on two scales
+    the script of its text (`find_script`), given `criteria` as rubric_criteria; without it there is no such cut. Judgements on two scales
     (column `scale`, how many classes there were) are never compared.
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
     scales = sorted(rows["scale"].unique()) if "scale" in rows else []
     parts = [(scale, rows[rows["scale"] == scale].reset_index(drop=True)) for scale in scales] or [(None, rows)]
-    made = [_cuts(own, criteria).assign(scale=scale) for scale, own in parts]
+    made = [_compute_cuts(own, criteria).assign(scale=scale) for scale, own in parts]
     return pd.concat(made, ignore_index=True)[list(_AGREEMENT)]
 
 
-def _cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None) -> pd.DataFrame:
-    """`agreement_table` of judgements on one scale."""
+def _compute_cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None) -> pd.DataFrame:
+    """`build_agreement_table` of judgements on one scale."""
     unit, prompt = (
-        _codes(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])]),
-        _codes(rows, ["blueprint", "prompt"]),
+        _number_value_groups(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])]),
+        _number_value_groups(rows, ["blueprint", "prompt"]),
     )
     score = rows["score"].to_numpy(dtype=np.float64)
 
@@ -73,15 +73,15 @@ def _cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None) -> pd.DataFrame:
 
     kinds: pd.Series = rows["block"].astype(str) + np.where(rows["path"].isna(), "", ", alternative path")
     tables = [cut("overall", ["all"] * len(rows)), cut("blueprint", rows["blueprint"])]
-    tables += [cut("judges", [pair] * len(rows), here) for pair, here in _pairs(rows["judge"])]
+    tables += [cut("judges", [pair] * len(rows), here) for pair, here in _list_judge_pairs(rows["judge"])]
     tables.append(cut("criterion", kinds))
     if criteria is not None:
-        tables.append(cut("language", _scripts(rows, criteria)))
+        tables.append(cut("language", _list_scripts(rows, criteria)))
     made = pd.concat(tables, ignore_index=True)
-    return made.assign(reading=[reading(value) for value in made["alpha"]])
+    return made.assign(reading=[grade_alpha(value) for value in made["alpha"]])
 
 
-def disagreed_criteria(
+def list_disagreed_criteria(
     judgements: pd.DataFrame, criteria: pd.DataFrame | None = None, *, least: float = DISAGREED_FROM
 ) -> pd.DataFrame:
     """One row per criterion whose judges differ by more than `least`, the worst first.
@@ -90,7 +90,7 @@ def disagreed_criteria(
     (the largest), `n_responses` (with two judges or more), `text` (null without `criteria`, as rubric_criteria).
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
-    unit = _codes(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])
+    unit = _number_value_groups(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])
     n, score = np.bincount(unit), rows["score"].to_numpy(dtype=np.float64)
     mean = np.bincount(unit, score) / np.maximum(n, 1)
     spread = np.sqrt(np.bincount(unit, (score - mean[unit]) ** 2) / np.maximum(n, 1))
@@ -104,7 +104,7 @@ def disagreed_criteria(
         .reset_index()
     )
     found = found[found["spread"] > least].sort_values(["spread", *place[:2]], ascending=[False, True, True])
-    texts = None if criteria is None else _texts(found, criteria)
+    texts = None if criteria is None else _list_criterion_texts(found, criteria)
     return found.assign(text=texts).reset_index(drop=True)
 
 
@@ -121,7 +121,7 @@ def judge_table(judgements: pd.DataFrame, spent: pd.DataFrame) -> pd.DataFrame:
     """
     scored = judgements["score"].notna()
     unreadable = ~scored & judgements["reason"].isin(UNREADABLE_REASONS)
-    unit = _codes(judgements, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in judgements else [])])
+    unit = _number_value_groups(judgements, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in judgements else [])])
     answered = np.bincount(unit, scored)[unit] > 0
     rows = pd.DataFrame(
         {
@@ -145,27 +145,27 @@ def judge_table(judgements: pd.DataFrame, spent: pd.DataFrame) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=4096)
-def script_of(text: str) -> str:
+def find_script(text: str) -> str:
     """The script that most letters of a text are of, by Unicode's names: `Latin`, `Devanagari`, `Cjk`; `unknown` without a letter.
 
     Han, Hiragana and Katakana are told apart as Unicode does: a text with any of the latter two is `Japanese`.
     """
-    names = Counter(_of_letter(letter) for letter in text if letter.isalpha())
+    names = Counter(_name_script(letter) for letter in text if letter.isalpha())
     if names["Hiragana"] or names["Katakana"]:
         return "Japanese"
     return max(sorted(names), key=names.__getitem__) if names else NO_TEXT
 
 
 @lru_cache(maxsize=65_536)
-def _of_letter(letter: str) -> str:
+def _name_script(letter: str) -> str:
     return unicodedata.name(letter, NO_TEXT).partition(" ")[0].title()
 
 
-def _scripts(rows: pd.DataFrame, criteria: pd.DataFrame) -> list[str]:
-    return [script_of(text) if isinstance(text, str) else NO_TEXT for text in _texts(rows, criteria)]
+def _list_scripts(rows: pd.DataFrame, criteria: pd.DataFrame) -> list[str]:
+    return [find_script(text) if isinstance(text, str) else NO_TEXT for text in _list_criterion_texts(rows, criteria)]
 
 
-def _texts(rows: pd.DataFrame, criteria: pd.DataFrame) -> npt.NDArray[np.object_]:
+def _list_criterion_texts(rows: pd.DataFrame, criteria: pd.DataFrame) -> npt.NDArray[np.object_]:
     """(rows,) the text of each row's criterion; None where it is not among the criteria."""
     place = ["blueprint", "prompt", "block", "path", "position"]
     left, right = (part[place].assign(path=part["path"].astype("Int64").fillna(-1)) for part in (rows, criteria))
@@ -174,13 +174,13 @@ def _texts(rows: pd.DataFrame, criteria: pd.DataFrame) -> npt.NDArray[np.object_
     return np.asarray(found.astype(object).where(found.notna(), None), dtype=object)
 
 
-def _pairs(judges: pd.Series) -> list[tuple[str, npt.NDArray[np.bool_]]]:
+def _list_judge_pairs(judges: pd.Series) -> list[tuple[str, npt.NDArray[np.bool_]]]:
     """Each two judges, and which rows are theirs."""
     codes, names = pd.factorize(judges, sort=True)
     return [(f"{names[a]} x {names[b]}", (codes == a) | (codes == b)) for a, b in combinations(range(len(names)), 2)]
 
 
-def _codes(rows: pd.DataFrame, names: list[str]) -> Codes:
+def _number_value_groups(rows: pd.DataFrame, names: list[str]) -> Codes:
     return np.asarray(rows.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)
 
 
@@ -189,7 +189,7 @@ NO_REPEATS = "each judge judged once: what repeats vary by is counted with the j
 ONE_JUDGE = "one judge: what judges vary by is counted with the answers"
 
 
-def variance_shares(judgements: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+def compute_variance_shares(judgements: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """One row per group of `by` (none: one row in all): the columns `by`, then `answers`, `judges`, `repeats` (shares, 0-1, which sum to 1; null
     where they cannot be told), `variance` (of a single score), `n` (scores), `n_items`, `reason`.
 
@@ -200,19 +200,28 @@ def variance_shares(judgements: pd.DataFrame, by: Sequence[str] = ()) -> pd.Data
     found = []
     for key, own in parts:
         names = dict(zip(by, key, strict=True))
-        item = _codes(own, list(ITEM_KEYS))
-        found.append({**names, **_shares_of(own["score"].to_numpy(dtype=np.float64), item, _codes(own, [*ITEM_KEYS, "judge"]))})
+        item = _number_value_groups(own, list(ITEM_KEYS))
+        found.append(
+            {
+                **names,
+                **_compute_shares_of(
+                    own["score"].to_numpy(dtype=np.float64), item, _number_value_groups(own, [*ITEM_KEYS, "judge"])
+                ),
+            }
+        )
     return pd.DataFrame(found)
 
 
-def _shares_of(score: Floats, item: Codes, cell: Codes) -> dict[str, object]:
+def _compute_shares_of(score: Floats, item: Codes, cell: Codes) -> dict[str, object]:
     """`cell`: an item and a judge."""
     row: dict[str, object] = {
         **dict.fromkeys((*VARIED_BY, "variance"), np.nan),
         "n": len(score),
         "n_items": len(np.unique(item)),
     }
-    repeats, judges, answers, reason = components(score, item, cell) if len(score) else (np.nan, np.nan, np.nan, "no scores")
+    repeats, judges, answers, reason = (
+        estimate_components(score, item, cell) if len(score) else (np.nan, np.nan, np.nan, "no scores")
+    )
     known = np.nan_to_num([answers, judges, repeats])
     total = float(known.sum())
     if total > 0:
@@ -220,7 +229,7 @@ def _shares_of(score: Floats, item: Codes, cell: Codes) -> dict[str, object]:
     return {**row, "variance": total if len(score) else np.nan, "reason": reason}
 
 
-def components(score: Floats, item: Codes, cell: Codes) -> tuple[float, float, float, str]:
+def estimate_components(score: Floats, item: Codes, cell: Codes) -> tuple[float, float, float, str]:
     """Variances of repeats, of judges within items, and of items, 0 or more; NaN where the data cannot tell, and why."""
     centred = score - score.mean()
     n_cell, first = np.bincount(cell), np.unique(cell, return_index=True)[1]

@@ -10,11 +10,11 @@ import duckdb
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.site.content import DataFile, Link, Page
 from dtef_pipeline.site.contents import SiteContents, shown_sites
-from dtef_pipeline.site.data_page import data_page, method_page
+from dtef_pipeline.site.data_page import build_method_page, data_page
 from dtef_pipeline.site.drift_page import drift_page
 from dtef_pipeline.site.family_view import FamilySite
-from dtef_pipeline.site.front import front_page
-from dtef_pipeline.site.leaderboard import leaderboard_page
+from dtef_pipeline.site.front import build_front_page
+from dtef_pipeline.site.leaderboard import build_leaderboard_page
 from dtef_pipeline.site.model_pages import model_pages
 from dtef_pipeline.site.preference_page import PREFERENCE_PAGE, FamilyNames, has_votes, preference_page
 from dtef_pipeline.site.rendering import render_data, render_page, static_files
@@ -24,7 +24,7 @@ Files = Iterable[tuple[str, str]]
 """(path from the root of the site, text) of each file."""
 
 
-def site_files(
+def build_site_files(
     connection: duckdb.DuckDBPyConnection,
     families: Sequence[FamilySite],
     metrics: Mapping[str, Sequence[MetricSource]],
@@ -41,7 +41,7 @@ def site_files(
     navigation = [*contents.navigation, *([Link("Preference", PREFERENCE_PAGE)] if votes else [])]
     shared: dict[str, Any] = {"navigation": navigation, "made": made}
     yield from static_files()
-    for one in _contents_of(contents, votes, kept):
+    for one in _iterate_contents(contents, votes, kept):
         yield (one.path, render_data(one)) if isinstance(one, DataFile) else (one.path, render_page(one, shared))
 
 
@@ -51,16 +51,16 @@ def navigation_names(connection: duckdb.DuckDBPyConnection, families: Sequence[F
     return [*shown, *(["preference"] if has_votes(connection) else [])]
 
 
-def _contents_of(contents: SiteContents, votes: Page | None, kept: Collection[str]) -> Iterator[Page | DataFile]:
-    yield front_page(contents)
+def _iterate_contents(contents: SiteContents, votes: Page | None, kept: Collection[str]) -> Iterator[Page | DataFile]:
+    yield build_front_page(contents)
     for family in contents.families:
-        yield leaderboard_page(contents, family)
+        yield build_leaderboard_page(contents, family)
         if family.name not in kept:
             yield from family.view.pages()
     yield from model_pages(contents)
     yield from compare_pages(contents)
     yield drift_page(contents)
     yield data_page(contents)
-    yield method_page(contents)
+    yield build_method_page(contents)
     if votes:
         yield votes

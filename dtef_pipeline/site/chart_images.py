@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 
-from dtef_pipeline.site.content import Chart, plain_value
+from dtef_pipeline.site.content import Chart, simplify_value
 
 _WIDTH = 620
 _CONFIG = {"background": "white", "font": "sans-serif", "view": {"stroke": None}}
 
 
-def svg(chart: Chart) -> str:
+def render_svg(chart: Chart) -> str:
     """The chart as an SVG image of 620 pixels and its labels."""
     import vl_convert
 
@@ -23,7 +23,7 @@ def svg(chart: Chart) -> str:
         "config": _CONFIG,
         "title": {"text": chart.caption, "fontSize": 12},
     }
-    data = {"rows": plain_value(chart.rows), "lines": plain_value(chart.lines)}
+    data = {"rows": simplify_value(chart.rows), "lines": simplify_value(chart.lines)}
     definition = {**chart_definition(chart.kind)}
     if not chart.lines and "layer" in definition:
         # Vega gives the legend of no lines an infinite height.
@@ -32,7 +32,7 @@ def svg(chart: Chart) -> str:
     return image
 
 
-def markdown_image(chart: Chart) -> str:
+def render_markdown_image(chart: Chart) -> str:
     """Markdown of the image, for Dagster's metadata."""
-    packed = base64.b64encode(svg(chart).encode()).decode()
+    packed = base64.b64encode(render_svg(chart).encode()).decode()
     return f"![chart](data:image/svg+xml;base64,{packed})"

@@ -14,11 +14,11 @@ _UNTITLED = alt.Axis(labelLimit=260, title=None)
 _SNAPSHOTS = alt.X("at:O", sort=None, axis=alt.Axis(title=None, labelAngle=-40))
 
 
-def _definition(chart: alt.TopLevelMixin) -> dict[str, Any]:
+def _build_definition(chart: alt.TopLevelMixin) -> dict[str, Any]:
     return {**chart.to_dict(), "autosize": {"type": "fit-x", "contains": "padding"}, "width": "container"}
 
 
-def _lines() -> alt.Chart:
+def _draw_reference_lines() -> alt.Chart:
     """Vertical reference lines; the legend says what they are."""
     legend = alt.Legend(title=None, orient="bottom", columns=1, symbolType="stroke", labelLimit=400)
     labels = alt.Color("label:N", sort=None, legend=legend)
@@ -35,7 +35,7 @@ def intervals() -> dict[str, Any]:
         x=alt.X("low:Q", scale=_VALUE_SCALE, title=None), x2="high:Q"
     )
     dot = base.mark_point(filled=True, size=70, opacity=1).encode(x=alt.X("value:Q", scale=_VALUE_SCALE), href="href:N")
-    return _definition(alt.layer(interval, dot, _lines()).properties(height=alt.Step(24)))
+    return _build_definition(alt.layer(interval, dot, _draw_reference_lines()).properties(height=alt.Step(24)))
 
 
 def timeline() -> dict[str, Any]:
@@ -44,7 +44,7 @@ def timeline() -> dict[str, Any]:
     tooltip = ["at:O", "kind:N", alt.Tooltip("value:Q", format=".4f"), "note:N"]
     color = alt.Color("kind:N", legend=alt.Legend(orient="top", title=None))
     dots = base.mark_point(filled=True, size=70, opacity=1).encode(color=color, tooltip=tooltip)
-    return _definition(alt.layer(base.mark_line(opacity=0.5), dots, _level_lines()).properties(height=220))
+    return _build_definition(alt.layer(base.mark_line(opacity=0.5), dots, _draw_level_lines()).properties(height=220))
 
 
 def series() -> dict[str, Any]:
@@ -52,10 +52,10 @@ def series() -> dict[str, Any]:
     base = alt.Chart(_ROW_DATA).encode(x=_SNAPSHOTS, y=alt.Y("value:Q", scale=_VALUE_SCALE, title=None))
     color = alt.Color("label:N", legend=alt.Legend(orient="bottom", title=None, columns=1, labelLimit=400))
     drawn = base.mark_line(point=True).encode(color=color, tooltip=["at:O", "label:N", alt.Tooltip("value:Q", format=".4f")])
-    return _definition(drawn.properties(height=260))
+    return _build_definition(drawn.properties(height=260))
 
 
-def _level_lines() -> alt.Chart:
+def _draw_level_lines() -> alt.Chart:
     """Horizontal reference lines."""
     found: alt.Chart = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3]).encode(y="value:Q", tooltip=["label:N"])
     return found
@@ -74,7 +74,7 @@ def heat() -> dict[str, Any]:
             href="href:N",
         )
     )
-    return _definition(cells.properties(height=alt.Step(18)))
+    return _build_definition(cells.properties(height=alt.Step(18)))
 
 
 def curves() -> dict[str, Any]:
@@ -86,7 +86,7 @@ def curves() -> dict[str, Any]:
         y=alt.Y("value:Q", scale=_VALUE_SCALE, title=None),
         tooltip=["label:N", "x:Q", alt.Tooltip("value:Q", format=".3f")],
     )
-    return _definition(alt.layer(line, _level_lines()).properties(height=280))
+    return _build_definition(alt.layer(line, _draw_level_lines()).properties(height=280))
 
 
 def bars() -> dict[str, Any]:
@@ -102,7 +102,7 @@ def bars() -> dict[str, Any]:
             tooltip=["label:N", "kind:N", alt.Tooltip("value:Q", format=".3f")],
         )
     )
-    return _definition(drawn.properties(height=alt.Step(22)))
+    return _build_definition(drawn.properties(height=alt.Step(22)))
 
 
 def points() -> dict[str, Any]:
@@ -118,7 +118,7 @@ def points() -> dict[str, Any]:
             href="href:N",
         )
     )
-    return _definition(drawn.properties(height=320))
+    return _build_definition(drawn.properties(height=320))
 
 
 CHARTS: Mapping[str, Callable[[], dict[str, Any]]] = {

@@ -198,7 +198,7 @@ def shown_columns(table: Table) -> list[Column]:
     return shown
 
 
-def constant_columns(table: Table) -> list[tuple[str, Any]]:
+def list_constant_columns(table: Table) -> list[tuple[str, Any]]:
     """The title and the value of each column that is left out because all rows have the same."""
     shown = {column.name for column in shown_columns(table)}
     left = [column for column in table.columns if column.name not in shown and column.kind != "note" and table.rows]
@@ -208,41 +208,41 @@ def constant_columns(table: Table) -> list[tuple[str, Any]]:
 def footnotes(table: Table) -> list[str]:
     """The different remarks of a table's columns of notes, in the order of its rows; those of baselines alone come last."""
     own = [row for row in table.rows if row.get("_kind") != "reference"]
-    return list(dict.fromkeys([*_notes(table, own), *_notes(table, table.rows)]))
+    return list(dict.fromkeys([*_list_notes(table, own), *_list_notes(table, table.rows)]))
 
 
-def footnotes_in_sight(table: Table) -> int:
+def count_visible_footnotes(table: Table) -> int:
     """How many of the footnotes are about rows other than baselines, which are shown only when the reader asks for them."""
-    return len(set(_notes(table, [row for row in table.rows if row.get("_kind") != "reference"])))
+    return len(set(_list_notes(table, [row for row in table.rows if row.get("_kind") != "reference"])))
 
 
-def _notes(table: Table, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _list_notes(table: Table, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     names = [column.name for column in table.columns if column.kind == "note"]
     return [str(row[name]) for row in rows for name in names if not is_unknown(row.get(name))]
 
 
-def without_empty(sections: Sequence[Section]) -> list[Section]:
+def drop_empty_sections(sections: Sequence[Section]) -> list[Section]:
     """The sections that show something, without their empty blocks."""
     kept = [replace(one, blocks=[block for block in one.blocks if has_content(block)]) for one in sections]
     return [one for one in kept if not one.is_empty]
 
 
-def table_rows(frame: pd.DataFrame, **shown: Callable[[Any], Any]) -> list[dict[str, Any]]:
+def convert_to_rows(frame: pd.DataFrame, **shown: Callable[[Any], Any]) -> list[dict[str, Any]]:
     """The rows of a frame, each by column. `shown`: by column, what makes of its values what a table shows."""
     rows = [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
     return [{**row, **{name: make(row[name]) for name, make in shown.items()}} for row in rows] if shown else rows
 
 
-def plain_value(value: Any) -> Any:
+def simplify_value(value: Any) -> Any:
     """The value in what JSON can hold."""
     if isinstance(value, str | bool | int) or value is None:
         return value
     if isinstance(value, Mapping):
-        return {str(key): plain_value(one) for key, one in value.items()}
+        return {str(key): simplify_value(one) for key, one in value.items()}
     if isinstance(value, list | tuple | set):
-        return [plain_value(one) for one in value]
+        return [simplify_value(one) for one in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if hasattr(value, "tolist"):
-        return plain_value(value.tolist())
+        return simplify_value(value.tolist())
     return None if is_unknown(value) else str(value)

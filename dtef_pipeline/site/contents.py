@@ -12,15 +12,15 @@ import pyarrow as pa
 
 from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
-from dtef_pipeline.report.terminal import named_apart, rows_named_apart
+from dtef_pipeline.report.terminal import rename_variant_rows, rename_variants
 from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
-from dtef_pipeline.site.paths import board_page, model_page
+from dtef_pipeline.site.paths import board_page, build_model_address
 from dtef_pipeline.text.natural_order import natural_order
 
 
 @dataclass(frozen=True)
-class ShownFamily:
+class FamilyEntry:
     """A family that is on the site."""
 
     site: FamilySite
@@ -45,7 +45,7 @@ class ShownFamily:
         title = self.board.title if self.board else ""
         return f"{self.site.title}, {title}" if title else self.site.title
 
-    def row_of(self, model: str) -> BoardRow | None:
+    def find_board_row(self, model: str) -> BoardRow | None:
         """A model's row of the first leaderboard that has it."""
         return next((row for board in self.view.boards for row in board.rows if row.model == model), None)
 
@@ -53,7 +53,7 @@ class ShownFamily:
         """What a partition is called, or a value of its first level."""
         return self.view.part_titles.get(part) or self.site.part_words(part)
 
-    def in_table(self, frame: pd.DataFrame, model: str) -> pd.DataFrame:
+    def filter_model_rows(self, frame: pd.DataFrame, model: str) -> pd.DataFrame:
         """The rows about a model of a table with `model` and `model_variant`."""
         return frame[(frame["model"] == model) | (frame["model_variant"] == self.view.variants.get(model, model))]
 
@@ -63,33 +63,33 @@ class SiteContents:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> None:
         self.rows = StoredRows(connection)
-        self.families = [ShownFamily(one, one.read(connection)) for one in shown_sites(connection, families)]
+        self.families = [FamilyEntry(one, one.read(connection)) for one in shown_sites(connection, families)]
         self._tables: dict[tuple[str, str], pd.DataFrame] = {}
 
     @cached_property
     def model_paths(self) -> Mapping[str, str]:
         """The page of each model, by its name; references have none."""
-        names = sorted({row.model for row in self._board_rows() if not row.is_reference}, key=natural_order)
-        return {name: model_page(name) for name in names}
+        names = sorted({row.model for row in self._iterate_board_rows() if not row.is_reference}, key=natural_order)
+        return {name: build_model_address(name) for name in names}
 
-    def _board_rows(self) -> Iterator[BoardRow]:
+    def _iterate_board_rows(self) -> Iterator[BoardRow]:
         return (row for family in self.families for board in family.view.boards for row in board.rows)
 
-    def model_cell(self, name: str) -> Link | str:
+    def build_model_cell(self, name: str) -> Link | str:
         """A model's name, which leads to its page where it has one."""
         path = self.model_paths.get(name)
         return Link(name, path) if path else name
 
-    def families_of(self, model: str) -> list[ShownFamily]:
+    def list_families(self, model: str) -> list[FamilyEntry]:
         """The families that have a model on a board."""
-        return [one for one in self.families if one.row_of(model)]
+        return [one for one in self.families if one.find_board_row(model)]
 
     def table(self, name: str, family: str) -> pd.DataFrame:
         """The rows of a table over all families; a model of several variants is called by its variant. Empty without the table."""
         frame = self._stored(name, family)
         if "way" in frame and len(frame):
             frame = frame.assign(way=frame["way"].map(self._watched_words(family)))
-        return named_apart(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
+        return rename_variants(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
 
     def _watched_words(self, family: str) -> Callable[[str], str]:
         return next((one.site.watched_words for one in self.families if one.name == family), str)
@@ -109,7 +109,7 @@ class SiteContents:
         """By family the verdicts on its series, with the way of asking in words."""
         return {one.name: self._drift_of(one) for one in self.families}
 
-    def _drift_of(self, family: ShownFamily) -> pa.Table:
+    def _drift_of(self, family: FamilyEntry) -> pa.Table:
         found = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "way"))
         words = [one if one is None else family.site.watched_words(one) for one in found["way"].to_pylist()]
         return found.set_column(found.schema.get_field_index("way"), "way", pa.array(words, pa.string()))
@@ -117,9 +117,9 @@ class SiteContents:
     @cached_property
     def drift_rows(self) -> Mapping[str, Sequence[StoredRow]]:
         """The same as rows, in which a model of several variants is called by its variant."""
-        return {name: rows_named_apart(table.to_pylist()) if len(table) else [] for name, table in self.drift.items()}
+        return {name: rename_variant_rows(table.to_pylist()) if len(table) else [] for name, table in self.drift.items()}
 
-    def latency(self, family: ShownFamily, model: str) -> float | None:
+    def latency(self, family: FamilyEntry, model: str) -> float | None:
         """The median seconds that a response of a model took; None where no call of it is timed."""
         table = family.site.responses
         if "latency_s" not in self.rows.columns(table):

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.site.content import Column, table_rows
+from dtef_pipeline.site.content import Column, convert_to_rows
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _SUMMED = ["answered", "failed", "calls", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
 COST_COLUMNS = (
@@ -20,24 +20,24 @@ COST_COLUMNS = (
     Column("per_thousand", "Per 1,000 responses", "dollars", "What a thousand more of such responses would cost"),
     Column("unpriced", "Responses of unknown price", "count"),
 )
-"""Of the rows of `spent_rows`."""
+"""Of the rows of `sum_costs`."""
 
 
-def spent_rows(costs: pd.DataFrame, by: Sequence[str]) -> list[dict[str, Any]]:
+def sum_costs(costs: pd.DataFrame, by: Sequence[str]) -> list[dict[str, Any]]:
     """The sums of the table `costs` for each combination of the columns `by`, with what a thousand responses cost."""
     if not len(costs):
         return []
     found = costs.groupby(list(by), dropna=False, sort=False)[_SUMMED].sum(min_count=1).reset_index()
     priced = found["answered"] - found["unpriced"].fillna(0)
-    return table_rows(found.assign(per_thousand=(1000 * found["cost_usd"] / priced).where(priced > 0)))
+    return convert_to_rows(found.assign(per_thousand=(1000 * found["cost_usd"] / priced).where(priced > 0)))
 
 
-def cost_words(costs: pd.DataFrame) -> str:
+def describe_costs(costs: pd.DataFrame) -> str:
     """`$1.25 for 480 requests; 12 responses of unknown price.`"""
     if not len(costs):
         return ""
-    requests, unpriced = counted(int(costs["calls"].sum()), "request"), int(costs["unpriced"].sum())
+    requests, unpriced = format_count(int(costs["calls"].sum()), "request"), int(costs["unpriced"].sum())
     if costs["cost_usd"].isna().all():
         return f"The cost of {requests} is not known."
-    left = f"; {counted(unpriced, 'response')} of unknown price" if unpriced else ""
+    left = f"; {format_count(unpriced, 'response')} of unknown price" if unpriced else ""
     return f"{show(float(costs['cost_usd'].sum()), 'dollars')} for {requests}{left}."

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtef_pipeline.site.content import Column, Page, Prose, Section, Table
-from dtef_pipeline.site.contents import ShownFamily, SiteContents
-from dtef_pipeline.site.cost_tables import COST_COLUMNS, spent_rows
+from dtef_pipeline.site.contents import FamilyEntry, SiteContents
+from dtef_pipeline.site.cost_tables import COST_COLUMNS, sum_costs
 from dtef_pipeline.site.paths import DATA_PAGE, METHOD_PAGE
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _ASKED_COLUMNS = (
     Column("model", "Model"),
@@ -32,28 +32,28 @@ _METHOD = (
 
 def data_page(contents: SiteContents) -> Page:
     """What was asked of whom, quarantine and exposure of each family, and every cost."""
-    sections = [section for one in contents.families for section in _of_family(contents, one)]
-    answer = f"These pages rest on {counted(_calls(contents), 'response')} of models."
+    sections = [section for one in contents.families for section in _build_family_sections(contents, one)]
+    answer = f"These pages rest on {format_count(_count_calls(contents), 'response')} of models."
     return Page(DATA_PAGE, "Data", answer, sections)
 
 
-def _calls(contents: SiteContents) -> int:
+def _count_calls(contents: SiteContents) -> int:
     return sum(int(frame["answered"].sum()) for one in contents.families if len(frame := contents.table("costs", one.name)))
 
 
-def _of_family(contents: SiteContents, family: ShownFamily) -> Iterator[Section]:
+def _build_family_sections(contents: SiteContents, family: FamilyEntry) -> Iterator[Section]:
     for section in family.view.data:
         yield Section(
             f"{family.name}-{section.id}", f"{family.site.title}: {section.title}", section.blocks, section.answer, section.how
         )
     costs = contents.table("costs", family.name)
-    spent = spent_rows(costs, ["model", "role", "first_level", "snapshot"])
+    spent = sum_costs(costs, ["model", "role", "first_level", "snapshot"])
     rows = [{**row, "first_level": family.part_title(str(row["first_level"]))} for row in spent]
     asked = Table("What models were asked, and what it cost", _ASKED_COLUMNS, rows, first=20)
     yield Section(f"{family.name}-asked", f"{family.site.title}: requests and costs", [asked])
 
 
-def method_page(contents: SiteContents) -> Page:
+def build_method_page(contents: SiteContents) -> Page:
     """How to read the numbers."""
     general = Section("method", "All families", [Prose(_METHOD)])
     own = [Section(one.name, one.site.title, [Prose(one.view.method)]) for one in contents.families]

@@ -10,20 +10,32 @@ import pandas as pd
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import (
     NEWS,
-    about_words,
-    beside_judges,
-    by_verdict,
-    change_words,
-    grouped_reasons,
-    headline,
-    moved_judges,
-    moved_words,
-    odds,
+    build_headline,
+    describe_judges,
+    describe_scope_lines,
+    format_change,
+    format_moved_items,
+    format_odds,
+    group_reasons,
+    list_moved_judges,
+    sort_key_of_verdict,
 )
-from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Page, Prose, Section, Table, is_unknown, table_rows
-from dtef_pipeline.site.contents import ShownFamily, SiteContents
+from dtef_pipeline.site.content import (
+    Block,
+    Chart,
+    Column,
+    Estimate,
+    Fold,
+    Page,
+    Prose,
+    Section,
+    Table,
+    convert_to_rows,
+    is_unknown,
+)
+from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.paths import DRIFT_PAGE
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.text.counted import list_first_names
 
 MOST_CHARTED = 30
 _MOST_NAMED = 3
@@ -78,14 +90,14 @@ _RULE_COLUMNS = (
 
 def drift_page(contents: SiteContents) -> Page:
     """The page over all families."""
-    sections = [_family_section(contents, one) for one in contents.families]
+    sections = [_build_family_section(contents, one) for one in contents.families]
     loud = [section for section, one in zip(sections, contents.families, strict=True) if _has_news(contents, one)]
     quiet = [section for section in sections if section not in loud]
     shown = [*loud, *([_quiet_section(quiet, bool(loud))] if quiet else [])]
     return Page(
         DRIFT_PAGE,
         "Drift",
-        drifted_words(contents),
+        describe_drifted(contents),
         shown,
         introduction="Do models still answer the same prompts as they did before?",
     )
@@ -99,71 +111,75 @@ def _quiet_section(sections: Sequence[Section], is_beside: bool) -> Section:
     return Section("quiet", title, [*folds, lines], how=_DRIFT_HOW if folds and not is_beside else "")
 
 
-def _has_news(contents: SiteContents, family: ShownFamily) -> bool:
+def _has_news(contents: SiteContents, family: FamilyEntry) -> bool:
     """Whether a series of the family drifted or is on watch, or its judges are."""
     judges = contents.rows.frame("judge_drift", {"family": family.name})
     verdicts = [*(row["verdict"] for row in contents.drift_rows[family.name]), *(judges["verdict"] if len(judges) else ())]
     return any(verdict in NEWS for verdict in verdicts)
 
 
-def drifted_words(contents: SiteContents) -> str:
+def describe_drifted(contents: SiteContents) -> str:
     """Which series drifted, over all families."""
-    found = [f"{row['model']} in {one.site.title}, {row['way']}" for one in contents.families for row in _alarms(contents, one)]
+    found = [
+        f"{row['model']} in {one.site.title}, {row['way']}" for one in contents.families for row in _count_alarms(contents, one)
+    ]
     if not found:
         return "No model is known to have drifted."
     watched = sum(len(contents.drift[one.name]) for one in contents.families)
-    return f"{len(found):,} of {watched:,} watched series drifted: {and_more(found, _MOST_NAMED, '; ')}."
+    return f"{len(found):,} of {watched:,} watched series drifted: {list_first_names(found, _MOST_NAMED, '; ')}."
 
 
-def drift_answer(contents: SiteContents, family: ShownFamily) -> str:
+def describe_family_drift(contents: SiteContents, family: FamilyEntry) -> str:
     """What a reader should know first of a family's drift."""
     rows = contents.drift[family.name]
     if not len(rows):
         return _ONE_SNAPSHOT
-    return headline(rows, family.site.subject)
+    return build_headline(rows, family.site.subject)
 
 
-def _alarms(contents: SiteContents, family: ShownFamily) -> list[dict[str, Any]]:
+def _count_alarms(contents: SiteContents, family: FamilyEntry) -> list[dict[str, Any]]:
     return [row for row in contents.drift_rows[family.name] if row["verdict"] == "drift"]
 
 
-def _family_section(contents: SiteContents, family: ShownFamily) -> Section:
+def _build_family_section(contents: SiteContents, family: FamilyEntry) -> Section:
     rows = contents.drift_rows[family.name]
     if all(row["n_snapshots"] is None or row["n_snapshots"] < 2 for row in rows):
         return Section(family.name, family.site.title, [], _ONE_SNAPSHOT)
-    compared = sorted((row for row in rows if row["verdict"] is not None), key=by_verdict)
+    compared = sorted((row for row in rows if row["verdict"] is not None), key=sort_key_of_verdict)
     blocks: list[Block] = [
-        verdict_table(contents, family, compared),
-        *timelines(contents, family, compared),
-        *_rule_blocks(contents, family),
-        *_judges(contents, family),
-        *_reasons_block([row for row in rows if row["verdict"] is None]),
+        build_verdict_table(contents, family, compared),
+        *build_timelines(contents, family, compared),
+        *_build_rule_blocks(contents, family),
+        *_build_judge_blocks(contents, family),
+        *_build_reasons_block([row for row in rows if row["verdict"] is None]),
     ]
-    return Section(family.name, family.site.title, blocks, drift_answer(contents, family), _DRIFT_HOW)
+    return Section(family.name, family.site.title, blocks, describe_family_drift(contents, family), _DRIFT_HOW)
 
 
-def verdict_table(contents: SiteContents, family: ShownFamily, rows: Sequence[Mapping[str, Any]]) -> Table:
+def build_verdict_table(contents: SiteContents, family: FamilyEntry, rows: Sequence[Mapping[str, Any]]) -> Table:
     """One row per series, the worst verdict first."""
-    return Table("Verdict on each model", _VERDICT_COLUMNS, [_verdict_row(contents, row, family.site.subject) for row in rows])
+    return Table(
+        "Verdict on each model", _VERDICT_COLUMNS, [_build_verdict_row(contents, row, family.site.subject) for row in rows]
+    )
 
 
-def _verdict_row(contents: SiteContents, row: Mapping[str, Any], subject: Subject) -> dict[str, Any]:
+def _build_verdict_row(contents: SiteContents, row: Mapping[str, Any], subject: Subject) -> dict[str, Any]:
     changes = [
-        *about_words(row),
-        *filter(None, [beside_judges(row)]),
-        *(change_words(change, subject) for change in row["changes"] or []),
+        *describe_scope_lines(row),
+        *filter(None, [describe_judges(row)]),
+        *(format_change(change, subject) for change in row["changes"] or []),
     ]
     if row["verdict"] in NEWS and row["moved"]:
-        changes.append(f"{subject.keys.noun}s that moved most: {moved_words(row['moved'])}")
+        changes.append(f"{subject.keys.noun}s that moved most: {format_moved_items(row['moved'])}")
     return {
-        "model": contents.model_cell(row["model"]),
+        "model": contents.build_model_cell(row["model"]),
         "verdict": row["verdict"] or "not compared",
         "shift": Estimate(row["shift"], row["shift_low"], row["shift_high"]),
         "since": row["first_snapshot"],
         "way": row["way"],
         "night": row["night_verdict"],
-        "odds": None if row["log10_e"] is None else odds(row["log10_e"]),
-        "needed": None if row["threshold"] is None else odds(row["threshold"]),
+        "odds": None if row["log10_e"] is None else format_odds(row["log10_e"]),
+        "needed": None if row["threshold"] is None else format_odds(row["threshold"]),
         "n_snapshots": row["n_snapshots"],
         "changes": "\n".join(changes),
         "net_shift": Estimate(row["net_shift"], row["net_low"], row["net_high"]),
@@ -171,28 +187,28 @@ def _verdict_row(contents: SiteContents, row: Mapping[str, Any], subject: Subjec
     }
 
 
-def timelines(contents: SiteContents, family: ShownFamily, rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+def build_timelines(contents: SiteContents, family: FamilyEntry, rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     """The timelines of series: those that moved in sight, the others folded."""
     series = contents.table("drift_series", family.name)
     if not len(series):
         return
-    drawn = [(row, own) for row in rows if len(own := _series_of(series, row)) > 1]
+    drawn = [(row, own) for row in rows if len(own := _select_series(series, row)) > 1]
     for is_news in (True, False):
-        charts = [_timeline(row, own) for row, own in drawn[:MOST_CHARTED] if (row["verdict"] in NEWS) is is_news]
+        charts = [_build_timeline(row, own) for row, own in drawn[:MOST_CHARTED] if (row["verdict"] in NEWS) is is_news]
         yield Fold("Timelines of models that moved" if is_news else "Timelines of the other models", charts, is_open=is_news)
 
 
-def _series_of(series: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
+def _select_series(series: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
     own: pd.DataFrame = series[(series["model_variant"] == row["model_variant"]) & (series["way"] == row["way"])]
     return own
 
 
-def _timeline(row: Mapping[str, Any], own: pd.DataFrame) -> Chart:
+def _build_timeline(row: Mapping[str, Any], own: pd.DataFrame) -> Chart:
     """A compared snapshot stands at the baseline's mean plus its paired difference, so that failed calls do not move it."""
     based = own[own["in_baseline"].eq(True) & own["difference"].notna()]
     mean = float((based["score"] - based["difference"]).mean()) if len(based) else None
     points = []
-    for one in table_rows(own):
+    for one in convert_to_rows(own):
         is_compared = bool(one["compared"]) and mean is not None and not is_unknown(one["difference"])
         value = mean + one["difference"] if is_compared and mean is not None else one["score"]
         if not is_unknown(value):
@@ -203,40 +219,38 @@ def _timeline(row: Mapping[str, Any], own: pd.DataFrame) -> Chart:
     return Chart("timeline", points, caption, lines)
 
 
-def series_chart(series: pd.DataFrame) -> Chart:
+def build_series_chart(series: pd.DataFrame) -> Chart:
     """The scores of several series in one chart, a line each. Takes rows of `drift_series`."""
     shown = [
         {"at": one["snapshot"], "value": one["score"], "label": f"{one['model']}, {one['way']}"}
-        for one in table_rows(series)
+        for one in convert_to_rows(series)
         if not is_unknown(one["score"])
     ]
     return Chart("series", shown, "Mean score of each snapshot")
 
 
-def _rule_blocks(contents: SiteContents, family: ShownFamily) -> Iterator[Block]:
+def _build_rule_blocks(contents: SiteContents, family: FamilyEntry) -> Iterator[Block]:
     found = contents.table("drift_rule", family.name)
     flagged = found[found["flagged"].eq(True)] if len(found) else found
     if len(flagged):
         ranked = flagged.sort_values(["gap", "partition", "model_variant", "way"], ascending=[False, True, True, True])
         yield Table(
-            f"The documented rule flags {len(flagged):,} of {len(found):,}", _RULE_COLUMNS, table_rows(ranked), first=20
+            f"The documented rule flags {len(flagged):,} of {len(found):,}", _RULE_COLUMNS, convert_to_rows(ranked), first=20
         )
 
 
-def _judges(contents: SiteContents, family: ShownFamily) -> Iterator[Block]:
+def _build_judge_blocks(contents: SiteContents, family: FamilyEntry) -> Iterator[Block]:
     found = contents.rows.frame("judge_drift", {"family": family.name})
     if not len(found):
         return
-    rows = table_rows(found.sort_values(["judge", "evaluator"]))
-    yield Prose([f"{line[:1].upper()}{line[1:]}." for line in moved_judges(rows)])
+    rows = convert_to_rows(found.sort_values(["judge", "evaluator"]))
+    yield Prose([f"{line[:1].upper()}{line[1:]}." for line in list_moved_judges(rows)])
     yield Table("Judges on stored answers that they judge again every night", _DRIFT_OF_JUDGES, rows)
 
 
-def _reasons_block(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+def _build_reasons_block(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     counts = pd.Series([row["reason"] or "no reason" for row in rows]).value_counts() if rows else pd.Series(dtype=int)
     if len(counts):
         columns = (Column("reason", "Why", "long"), Column("series", "Series", "count"))
-        grouped = [
-            {"reason": reason, "series": n} for reason, n in grouped_reasons({str(k): int(v) for k, v in counts.items()})
-        ]
+        grouped = [{"reason": reason, "series": n} for reason, n in group_reasons({str(k): int(v) for k, v in counts.items()})]
         yield Fold(f"Not compared, and why ({len(rows):,} series)", [Table("Not compared", columns, grouped)])

@@ -75,7 +75,7 @@ ITEM_COLUMNS = ("model", "item", "label", "page", "score")
 """Of `FamilyView.item_scores`: the model's name, the item's id and its words, the page that shows it, and the score, higher is better."""
 
 
-def words_of_way(row: Mapping[str, Any]) -> str:
+def format_asking_way(row: Mapping[str, Any]) -> str:
     """The values of the columns that tell ways of asking apart."""
     values = (row.get(name) for name in ("first_level", "context_level", "condition", "metric"))
     return " · ".join(str(value) for value in values if not is_unknown(value))
@@ -91,7 +91,7 @@ class FamilyView:
     """The first is the one of the front page."""
     sections: Sequence[Section] = ()
     """Beneath the leaderboards: links to pages of details, gaps, agreement, ..."""
-    of_model: Callable[[str], Sequence[Section]] = lambda name: ()
+    build_model_sections: Callable[[str], Sequence[Section]] = lambda name: ()
     """What it says of a model, given its name on the boards: strengths and weaknesses, worst items with prompt and response."""
     item_scores: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(ITEM_COLUMNS)))
     """One row per model and item, where two models may be compared item by item."""
@@ -107,7 +107,7 @@ class FamilyView:
     """What values of the first level of partitions are called, where `FamilySite.part_words` cannot know it: titles of blueprints by id."""
     variants: Mapping[str, str] = field(default_factory=dict)
     """By a model's name on the boards, its variant in the tables, where that is another."""
-    way: Callable[[Mapping[str, Any]], str] = words_of_way
+    way: Callable[[Mapping[str, Any]], str] = format_asking_way
     """How the models of a row of `comparisons` were asked, in words."""
 
     def name_of(self, model: str, variant: str) -> str:

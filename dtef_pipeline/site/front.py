@@ -8,34 +8,39 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.site.content import Column, Link, Page, Prose, Section, Table
-from dtef_pipeline.site.contents import ShownFamily, SiteContents
-from dtef_pipeline.site.cost_tables import COST_COLUMNS, cost_words, spent_rows
-from dtef_pipeline.site.drift_page import drift_answer, drifted_words
-from dtef_pipeline.site.leaderboard import interval_chart
+from dtef_pipeline.site.contents import FamilyEntry, SiteContents
+from dtef_pipeline.site.cost_tables import COST_COLUMNS, describe_costs, sum_costs
+from dtef_pipeline.site.drift_page import describe_drifted, describe_family_drift
+from dtef_pipeline.site.leaderboard import build_interval_chart
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import DRIFT_PAGE, FRONT_PAGE
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from dtef_pipeline.text.natural_order import natural_order
 
 
-def front_page(contents: SiteContents) -> Page:
+def build_front_page(contents: SiteContents) -> Page:
     """The first page of the site."""
     families = contents.families
     cards = [
         {
             "link": one.link,
             "verdict": one.view.verdict,
-            "chart": interval_chart(one.board, contents.model_cell) if one.board else None,
+            "chart": build_interval_chart(one.board, contents.build_model_cell) if one.board else None,
         }
         for one in families
     ]
-    sections = [_models(contents), _changes(contents), _alarms(contents), _costs(contents)]
-    evaluated = f"{counted(len(contents.model_paths), 'model')} evaluated in {counted(len(families), 'family')}."
+    sections = [
+        _build_models_section(contents),
+        _build_changes_section(contents),
+        _build_alarms_section(contents),
+        _build_costs_section(contents),
+    ]
+    evaluated = f"{format_count(len(contents.model_paths), 'model')} evaluated in {format_count(len(families), 'family')}."
     answer = evaluated if families else "Nothing is evaluated yet: `dtef run` asks models and scores what they answer."
     return Page(FRONT_PAGE, "Evaluation results", answer, sections, template="front.html.j2", values={"cards": cards})
 
 
-def _models(contents: SiteContents) -> Section:
+def _build_models_section(contents: SiteContents) -> Section:
     """Models down, families across: rank and score with interval. There is no mean over families."""
     columns = [Column("model", "Model")]
     for one in contents.families:
@@ -43,26 +48,26 @@ def _models(contents: SiteContents) -> Section:
             Column(f"{one.name}_rank", f"{one.board_words}: rank", "count", always=True),
             Column(one.name, f"{one.board_words}: score", "score", one.board.measure if one.board else ""),
         ]
-    rows = [_model_row(contents, name) for name in contents.model_paths]
+    rows = [_build_model_row(contents, name) for name in contents.model_paths]
     rows.sort(key=lambda row: (row["_ranked"], row["_name"]))
     caption = "Rank among models, and score with its 95% interval, on the first leaderboard of each family"
     return Section("models", "Models by family", [Table(caption, columns, rows)])
 
 
-def _model_row(contents: SiteContents, name: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"model": contents.model_cell(name), "_name": natural_order(name)}
+def _build_model_row(contents: SiteContents, name: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"model": contents.build_model_cell(name), "_name": natural_order(name)}
     ranks = []
     for family in contents.families:
-        found = family.row_of(name)
+        found = family.find_board_row(name)
         if found is not None:
             row[f"{family.name}_rank"], row[family.name] = found.rank, found.score
             ranks += [found.rank] if found.rank else []
     return {**row, "_ranked": min(ranks, default=10**6)}
 
 
-def _changes(contents: SiteContents) -> Section:
+def _build_changes_section(contents: SiteContents) -> Section:
     """How the mean of each model moved between its last two snapshots."""
-    rows = [row for family in contents.families for row in _last_changes(contents, family)]
+    rows = [row for family in contents.families for row in _iterate_last_changes(contents, family)]
     rows.sort(key=lambda row: -abs(row["change"]))
     columns = (
         Column("model", "Model"),
@@ -80,7 +85,7 @@ def _changes(contents: SiteContents) -> Section:
     return Section("changes", "Since the snapshot before", [Table("Change of the mean score", columns, rows, first=10)], answer)
 
 
-def _last_changes(contents: SiteContents, family: ShownFamily) -> Iterator[dict[str, Any]]:
+def _iterate_last_changes(contents: SiteContents, family: FamilyEntry) -> Iterator[dict[str, Any]]:
     series = contents.table("drift_series", family.name)
     if not len(series):
         return
@@ -97,17 +102,17 @@ def _last_changes(contents: SiteContents, family: ShownFamily) -> Iterator[dict[
             }
 
 
-def _alarms(contents: SiteContents) -> Section:
-    answers = [f"{one.site.title}: {drift_answer(contents, one)}" for one in contents.families]
-    return Section("drift", "Drift", [Prose(answers)], drifted_words(contents) if answers else "")
+def _build_alarms_section(contents: SiteContents) -> Section:
+    answers = [f"{one.site.title}: {describe_family_drift(contents, one)}" for one in contents.families]
+    return Section("drift", "Drift", [Prose(answers)], describe_drifted(contents) if answers else "")
 
 
-def _costs(contents: SiteContents) -> Section:
+def _build_costs_section(contents: SiteContents) -> Section:
     frames = [
         frame.assign(title=one.site.title) for one in contents.families if len(frame := contents.table("costs", one.name))
     ]
     if not frames:
         return Section("costs", "Cost", [])
     costs = pd.concat(frames, ignore_index=True)
-    table = Table("By family", [Column("title", "Family"), *COST_COLUMNS], spent_rows(costs, ["title"]))
-    return Section("costs", "Cost", [table], cost_words(costs))
+    table = Table("By family", [Column("title", "Family"), *COST_COLUMNS], sum_costs(costs, ["title"]))
+    return Section("costs", "Cost", [table], describe_costs(costs))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dtef_pipeline.site.content import Chart, Column, Link, Page, Section, Table, TemplateBlock, is_unknown
-from dtef_pipeline.site.contents import ShownFamily, SiteContents
+from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.paths import board_page
 
@@ -22,27 +22,27 @@ _LEADERBOARD_COLUMNS = (
 )
 
 
-def leaderboard_page(contents: SiteContents, family: ShownFamily) -> Page:
+def build_leaderboard_page(contents: SiteContents, family: FamilyEntry) -> Page:
     """The page of a family: its verdict, its leaderboards, and what else it shows."""
-    boards = [board_section(contents, board) for board in family.view.boards]
+    boards = [build_board_section(contents, board) for board in family.view.boards]
     return Page(board_page(family.name), family.site.title, family.view.verdict, [*boards, *family.view.sections])
 
 
-def board_section(contents: SiteContents, board: RankedBoard) -> Section:
+def build_board_section(contents: SiteContents, board: RankedBoard) -> Section:
     """One leaderboard: chart and table side by side."""
     title = board.title or "Leaderboard"
     return Section(
-        f"board-{board.id}" if board.id else "board", title, [board_block(board, contents.model_cell)], how=board.how
+        f"board-{board.id}" if board.id else "board", title, [board_block(board, contents.build_model_cell)], how=board.how
     )
 
 
 def board_block(board: RankedBoard, model_cell: ModelCell) -> TemplateBlock:
     """A board as table and chart."""
-    values = {"table": board_table(board, model_cell), "chart": interval_chart(board, model_cell)}
+    values = {"table": build_board_table(board, model_cell), "chart": build_interval_chart(board, model_cell)}
     return TemplateBlock("leaderboard.html.j2", values)
 
 
-def board_table(board: RankedBoard, model_cell: ModelCell) -> Table:
+def build_board_table(board: RankedBoard, model_cell: ModelCell) -> Table:
     """The rows of a board; those of references are shown when the reader asks for them."""
     columns = [
         *_LEADERBOARD_COLUMNS[:-1],
@@ -50,10 +50,10 @@ def board_table(board: RankedBoard, model_cell: ModelCell) -> Table:
         *board.columns,
         Column("note", "Note", "note"),
     ]
-    return Table(board.measure, columns, [_table_row(row, model_cell) for row in board.rows])
+    return Table(board.measure, columns, [_build_table_row(row, model_cell) for row in board.rows])
 
 
-def _table_row(row: BoardRow, model_cell: ModelCell) -> dict[str, Any]:
+def _build_table_row(row: BoardRow, model_cell: ModelCell) -> dict[str, Any]:
     ranks = (row.rank_low, row.rank_high)
     known = None not in ranks and not row.is_reference
     return {
@@ -67,11 +67,14 @@ def _table_row(row: BoardRow, model_cell: ModelCell) -> dict[str, Any]:
     }
 
 
-def interval_chart(board: RankedBoard, model_cell: ModelCell) -> Chart:
+def build_interval_chart(board: RankedBoard, model_cell: ModelCell) -> Chart:
     """Scores with their intervals, the best first; references are lines."""
     shown = [row for row in board.rows if not row.is_reference and not is_unknown(row.score)][:MOST_IN_CHART]
     return Chart(
-        "intervals", [_interval_row(row, model_cell(row.model)) for row in shown], board.measure, _lines(board) if shown else []
+        "intervals",
+        [_interval_row(row, model_cell(row.model)) for row in shown],
+        board.measure,
+        _build_lines(board) if shown else [],
     )
 
 
@@ -81,7 +84,7 @@ def _interval_row(row: BoardRow, cell: Link | str) -> dict[str, Any]:
     return {"label": row.model, "value": value, "low": low, "high": high, **link}
 
 
-def _lines(board: RankedBoard, most: int = 3) -> list[dict[str, Any]]:
+def _build_lines(board: RankedBoard, most: int = 3) -> list[dict[str, Any]]:
     """The board's own lines, then baselines, the highest first: more would hide the dots."""
     lines = {one.label: one.value for one in board.references}
     baselines = [(row.model, row.score.value) for row in board.rows if row.is_reference and not is_unknown(row.score)]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.site.content import Block, Column, Estimate, Link, Page, Section, Table, table_rows
-from dtef_pipeline.site.contents import ShownFamily, SiteContents
-from dtef_pipeline.site.cost_tables import COST_COLUMNS, cost_words, spent_rows
-from dtef_pipeline.site.drift_page import timelines, verdict_table
+from dtef_pipeline.site.content import Block, Column, Estimate, Link, Page, Section, Table, convert_to_rows
+from dtef_pipeline.site.contents import FamilyEntry, SiteContents
+from dtef_pipeline.site.cost_tables import COST_COLUMNS, describe_costs, sum_costs
+from dtef_pipeline.site.drift_page import build_timelines, build_verdict_table
 from dtef_pipeline.site.number_text import show, show_interval
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 MODELS_PAGE = "models/index.html"
 _PLACE_COLUMNS = (
@@ -49,29 +49,29 @@ def model_pages(contents: SiteContents) -> Iterator[Page]:
     """The list of models, then the page of each."""
     yield _list_of_models(contents)
     for name, path in contents.model_paths.items():
-        yield _model_page(contents, name, path)
+        yield _build_model_page(contents, name, path)
 
 
 def _list_of_models(contents: SiteContents) -> Page:
     columns = [Column("model", "Model"), *(Column(one.name, one.board_words, "score") for one in contents.families)]
     rows: list[dict[str, Any]] = []
     for name in contents.model_paths:
-        scores = {one.name: row.score for one in contents.families if (row := one.row_of(name))}
-        rows.append({"model": contents.model_cell(name), **scores})
+        scores = {one.name: row.score for one in contents.families if (row := one.find_board_row(name))}
+        rows.append({"model": contents.build_model_cell(name), **scores})
     section = Section("models", "All models", [Table("Score on each family's first leaderboard", columns, rows, search=True)])
-    return Page(MODELS_PAGE, "Models", f"{counted(len(rows), 'model')} were evaluated.", [section])
+    return Page(MODELS_PAGE, "Models", f"{format_count(len(rows), 'model')} were evaluated.", [section])
 
 
-def _model_page(contents: SiteContents, name: str, path: str) -> Page:
-    families = contents.families_of(name)
-    sections = [section for one in families for section in _in_family(contents, one, name)]
-    answer = " ".join(_place_words(one, name) for one in families)
+def _build_model_page(contents: SiteContents, name: str, path: str) -> Page:
+    families = contents.list_families(name)
+    sections = [section for one in families for section in _build_family_sections(contents, one, name)]
+    answer = " ".join(_describe_places(one, name) for one in families)
     crumbs = [Link("Models", MODELS_PAGE)]
-    return Page(path, name, answer, [*sections, _costs(contents, name)], crumbs)
+    return Page(path, name, answer, [*sections, _build_costs_section(contents, name)], crumbs)
 
 
-def _place_words(family: ShownFamily, name: str) -> str:
-    row = family.row_of(name)
+def _describe_places(family: FamilyEntry, name: str) -> str:
+    row = family.find_board_row(name)
     assert row is not None, f"{name} is on no board of {family.name}"
     score = f"{show(row.score, 'score')} ({show_interval(row.score)})" if show_interval(row.score) else show(row.score, "score")
     board = next(board for board in family.view.boards if row in board.rows)
@@ -81,7 +81,7 @@ def _place_words(family: ShownFamily, name: str) -> str:
     )
 
 
-def _in_family(contents: SiteContents, family: ShownFamily, name: str) -> Iterator[Section]:
+def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: str) -> Iterator[Section]:
     places = []
     for board in family.view.boards:
         for row in board.rows:
@@ -90,47 +90,49 @@ def _in_family(contents: SiteContents, family: ShownFamily, name: str) -> Iterat
                     board.title or family.site.title, f"{family.link.href}#{'board-' + board.id if board.id else 'board'}"
                 )
                 places.append({"board": title, "rank": row.rank, "of": len(board.models), "score": row.score, "note": row.note})
-    blocks: list[Block] = [Table("Where it stands", _PLACE_COLUMNS, places), _comparisons(contents, family, name)]
+    blocks: list[Block] = [Table("Where it stands", _PLACE_COLUMNS, places), _build_comparisons_table(contents, family, name)]
     how = _VERDICT_HOW if "among" in contents.comparisons(family.name) else ""
-    yield Section(family.name, family.site.title, [*blocks, *_drift(contents, family, name)], how=how)
-    for section in family.view.of_model(name):
+    yield Section(family.name, family.site.title, [*blocks, *_build_drift_blocks(contents, family, name)], how=how)
+    for section in family.view.build_model_sections(name):
         yield Section(
             f"{family.name}-{section.id}", f"{family.site.title}: {section.title}", section.blocks, section.answer, section.how
         )
 
 
-def _comparisons(contents: SiteContents, family: ShownFamily, name: str) -> Table:
+def _build_comparisons_table(contents: SiteContents, family: FamilyEntry, name: str) -> Table:
     """Every comparison with another model or a baseline, seen from this model."""
     found = contents.comparisons(family.name)
     variant = family.view.variants.get(name, name)
     rows = []
-    for one in table_rows(found):
+    for one in convert_to_rows(found):
         if variant in (one["model_variant"], one["model"]) or (name == one["model"] and one["model_variant"] is None):
-            rows.append(_comparison_row(contents, family, one, "other", 1))
+            rows.append(_build_comparison_row(contents, family, one, "other", 1))
         elif variant in (one["other_variant"], one["other_model"]):
-            rows.append(_comparison_row(contents, family, one, "model", -1))
+            rows.append(_build_comparison_row(contents, family, one, "model", -1))
     rows.sort(key=lambda row: not isinstance(row["other"], Link))
     return Table("Compared with: models, then baselines", _COMPARISON_COLUMNS, rows, first=15)
 
 
-def _comparison_row(contents: SiteContents, family: ShownFamily, row: dict[str, Any], other: str, sign: int) -> dict[str, Any]:
+def _build_comparison_row(
+    contents: SiteContents, family: FamilyEntry, row: dict[str, Any], other: str, sign: int
+) -> dict[str, Any]:
     ends = [None if pd.isna(row[name]) else sign * row[name] for name in ("difference", "low", "high")]
     low, high = ends[1:] if sign > 0 else ends[:0:-1]
     verdict = row["verdict"] if sign > 0 else _OPPOSITE.get(row["verdict"], row["verdict"])
     model, variant = (row["other_model"], row["other_variant"]) if other == "other" else (row["model"], row["model_variant"])
-    cell = contents.model_cell(family.view.name_of(model, variant))
+    cell = contents.build_model_cell(family.view.name_of(model, variant))
     return {**row, "other": cell, "way": family.view.way(row), "verdict": verdict, "difference": Estimate(ends[0], low, high)}
 
 
-def _drift(contents: SiteContents, family: ShownFamily, name: str) -> list[Block]:
+def _build_drift_blocks(contents: SiteContents, family: FamilyEntry, name: str) -> list[Block]:
     pairs = zip(contents.drift[family.name]["model"].to_pylist(), contents.drift_rows[family.name], strict=True)
     rows = [row for model, row in pairs if name in (model, row["model"]) and row["verdict"]]
-    return [verdict_table(contents, family, rows), *timelines(contents, family, rows)] if rows else []
+    return [build_verdict_table(contents, family, rows), *build_timelines(contents, family, rows)] if rows else []
 
 
-def _costs(contents: SiteContents, name: str) -> Section:
+def _build_costs_section(contents: SiteContents, name: str) -> Section:
     frames = [
-        family.in_table(found, name).assign(family=family.site.title)
+        family.filter_model_rows(found, name).assign(family=family.site.title)
         for family in contents.families
         if len(found := contents.table("costs", family.name))
     ]
@@ -140,6 +142,8 @@ def _costs(contents: SiteContents, name: str) -> Section:
     took = {one.site.title: contents.latency(one, name) for one in contents.families}
     rows = [
         {**row, "latency": took[row["family"]] if row["role"] == "candidate" else None}
-        for row in spent_rows(costs, ["family", "role"])
+        for row in sum_costs(costs, ["family", "role"])
     ]
-    return Section("cost", "Cost", [Table("What it was asked, and what that cost", _SPENT_BY_MODEL, rows)], cost_words(costs))
+    return Section(
+        "cost", "Cost", [Table("What it was asked, and what that cost", _SPENT_BY_MODEL, rows)], describe_costs(costs)
+    )

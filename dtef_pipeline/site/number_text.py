@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtef_pipeline.report.stored_rows import cost_decimals, decimals, p_value, written
+from dtef_pipeline.report.stored_rows import count_cost_decimals, count_decimals, format_decimals, format_p_value
 from dtef_pipeline.site.content import Estimate, Kind, is_unknown
 
 UNKNOWN = "–"
@@ -16,7 +16,7 @@ def show(value: Any, kind: Kind = "text") -> str:
     if is_unknown(value):
         return UNKNOWN
     if isinstance(value, Estimate):
-        return written(value.value or 0.0, _digits(value, kind), sign="+" if kind == "signed" else "")
+        return format_decimals(value.value or 0.0, _count_digits(value, kind), sign="+" if kind == "signed" else "")
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
@@ -28,18 +28,18 @@ def show_interval(value: Estimate, kind: Kind = "text") -> str:
     """`0.712 to 0.768`; empty where it has none."""
     if is_unknown(value.low) or is_unknown(value.high) or is_unknown(value.value):
         return ""
-    places, sign = _digits(value, kind), "+" if kind == "signed" else ""
-    return f"{written(value.low or 0.0, places, sign=sign)} to {written(value.high or 0.0, places, sign=sign)}"
+    places, sign = _count_digits(value, kind), "+" if kind == "signed" else ""
+    return f"{format_decimals(value.low or 0.0, places, sign=sign)} to {format_decimals(value.high or 0.0, places, sign=sign)}"
 
 
-def _digits(value: Estimate, kind: Kind) -> int:
+def _count_digits(value: Estimate, kind: Kind) -> int:
     if kind in ("score", "signed"):
         return _SCORE_DIGITS
     known = [end for end in (value.low, value.high) if not is_unknown(end)]
     return (
-        decimals(value.value or 0.0, *(float(end) for end in known if end is not None))
+        count_decimals(value.value or 0.0, *(float(end) for end in known if end is not None))
         if known
-        else decimals(value.value or 0.0)
+        else count_decimals(value.value or 0.0)
     )
 
 
@@ -50,12 +50,12 @@ def _show_number(value: float, kind: Kind) -> str:
         case "percent":
             return f"{value:.0%}" if value in (0, 1) else f"{value:.1%}"
         case "dollars":
-            return f"${value:,.{cost_decimals(value)}f}"
+            return f"${value:,.{count_cost_decimals(value)}f}"
         case "p":
-            return p_value(value)
+            return format_p_value(value)
         case "signed":
-            return written(value, _SCORE_DIGITS, sign="+")
+            return format_decimals(value, _SCORE_DIGITS, sign="+")
         case "score":
-            return written(value, _SCORE_DIGITS)
+            return format_decimals(value, _SCORE_DIGITS)
         case _:
-            return written(value, 0) if value == int(value) else written(value, decimals(value))
+            return format_decimals(value, 0) if value == int(value) else format_decimals(value, count_decimals(value))

@@ -23,10 +23,10 @@ def board_page(family: str) -> str:
     return f"{family}/index.html"
 
 
-def model_page(name: str) -> str:
+def build_model_address(name: str) -> str:
     """The page of a model, by its name alone, so that every family can lead to it; names that differ only in case have two pages."""
     is_its_own = _is_plain(name) and name == name.lower()
-    return f"models/{name if is_its_own else f'{_plain_part(name)}-{_hash(name)}'}.html"
+    return f"models/{name if is_its_own else f'{_simplify_name(name)}-{_hash(name)}'}.html"
 
 
 def address_id(*parts: object) -> str:
@@ -39,13 +39,13 @@ def state_address(page: str, **state: str) -> str:
     return f"{page}#{urlencode(state, quote_via=quote, safe='')}"
 
 
-def file_names(ids: Iterable[str]) -> dict[str, str]:
+def choose_file_names(ids: Iterable[str]) -> dict[str, str]:
     """A file name without its ending for each id: the id, or where it is no plain name, or would be another's on a disk that ignores case,
     what is plain of it with a hash."""
     ids = list(dict.fromkeys(ids))
     folded = Counter(name.lower() for name in ids)
     return {
-        name: name if _is_plain(name) and folded[name.lower()] == 1 else f"{_plain_part(name)}-{_hash(name)}" for name in ids
+        name: name if _is_plain(name) and folded[name.lower()] == 1 else f"{_simplify_name(name)}-{_hash(name)}" for name in ids
     }
 
 
@@ -53,7 +53,7 @@ def _is_plain(name: str) -> bool:
     return bool(_PLAIN_NAME.fullmatch(name)) and name.lower() != "index" and not name.endswith(".")
 
 
-def _plain_part(name: str) -> str:
+def _simplify_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:80] or "page"
 
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.preference.beside_metrics import BESIDE_METRIC, beside_metrics, of_judges
-from dtef_pipeline.preference.own_judges import short_judges
+from dtef_pipeline.preference.beside_metrics import BESIDE_METRIC, beside_metrics, convert_judge_scores
+from dtef_pipeline.preference.own_judges import shorten_judge_names
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.report.stored_rows import StoredRows
-from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Page, Section, Table, is_unknown, table_rows
+from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Page, Section, Table, convert_to_rows, is_unknown
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 PREFERENCE_PAGE = "preference.html"
 
@@ -81,13 +81,15 @@ def preference_page(
     sections = [
         section
         for name in families
-        for section in preference_sections(connection, name, metrics[name], names.get(name) or FamilyNames(name.capitalize()))
+        for section in build_preference_sections(
+            connection, name, metrics[name], names.get(name) or FamilyNames(name.capitalize())
+        )
     ]
     votes = int(
         scores[scores["partition"] == EVERY_PARTITION].drop_duplicates(["family", "reviewer_kind", "judge"])["votes"].sum()
     )
     return Page(
-        PREFERENCE_PAGE, "Preference", f"These orders rest on {counted(votes, 'vote')} on pairs of responses.", sections
+        PREFERENCE_PAGE, "Preference", f"These orders rest on {format_count(votes, 'vote')} on pairs of responses.", sections
     )
 
 
@@ -96,7 +98,7 @@ def has_votes(connection: duckdb.DuckDBPyConnection) -> bool:
     return bool(len(StoredRows(connection).frame("preference_scores")))
 
 
-def preference_sections(
+def build_preference_sections(
     connection: duckdb.DuckDBPyConnection, family: str, metrics: Sequence[MetricSource], names: FamilyNames
 ) -> list[Section]:
     """A section for each fit over a whole family: people first, then each judge; single partitions are folded in it."""
@@ -104,12 +106,12 @@ def preference_sections(
     scores = rows.frame("preference_scores", {"family": family})
     if not len(scores):
         return []
-    known = _metrics_there(rows, metrics)
-    players = short_names({*scores["player"], *known["player"]})
+    known = _read_metrics(rows, metrics)
+    players = shorten_player_names({*scores["player"], *known["player"]})
     known = known.assign(player=known["player"].map(players), metric=known["metric"].map(names.metric_of_part))
     is_judge, player = scores["reviewer_kind"] == "judge", scores["player"].map(players)
     scores = scores.assign(_is_judge=is_judge, judge=scores["judge"].fillna(""), player=player)
-    short = short_judges(str(one) for one in scores["judge"] if one)
+    short = shorten_judge_names(str(one) for one in scores["judge"] if one)
     sections = []
     for at, ((_, judge), own) in enumerate(scores.groupby(["_is_judge", "judge"], sort=True)):
         whole = own[own["partition"] == EVERY_PARTITION]
@@ -119,30 +121,30 @@ def preference_sections(
             blocks += [Fold(names.part(one), list(_fit(own[own["partition"] == one], scores, known))) for one in parts]
         by = short[str(judge)] if judge else "people"
         title = f"{names.title}: what {by} prefer" if not judge else f"{names.title}: what the judge {by} prefers"
-        sections.append(Section(f"preference-{family}-{at}", title, blocks, _answer(whole, by), _PREFERENCE_HOW))
+        sections.append(Section(f"preference-{family}-{at}", title, blocks, _summarize_fit(whole, by), _PREFERENCE_HOW))
     return sections
 
 
-def short_names(players: Collection[str]) -> dict[str, str]:
+def shorten_player_names(players: Collection[str]) -> dict[str, str]:
     """Players without the settings of their models, as in `gpt-4.1[temperature=0]`, where nobody else has that name."""
     short = {one: (one.rpartition("[")[0] if one.endswith("]") else one) or one for one in players}
     times = Counter(short.values())
     return {one: name if times[name] == 1 else one for one, name in short.items()}
 
 
-def _answer(fit: pd.DataFrame, by: str) -> str:
+def _summarize_fit(fit: pd.DataFrame, by: str) -> str:
     ranked = fit[fit["rank"].notna()].sort_values(["component", "rank", "player"])
     if not len(ranked):
         return "The votes do not decide an order yet."
     first = ranked.iloc[0]
-    voters = counted(int(first["reviewers"]), "reviewer")
-    votes = counted(int(first["votes"]), "vote")
+    voters = format_count(int(first["reviewers"]), "reviewer")
+    votes = format_count(int(first["votes"]), "vote")
     return f"{by[:1].upper()}{by[1:]} prefer {first['player']} ({show(float(first['beta']), 'signed')}): {votes} of {voters}."
 
 
 def _fit(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> Iterator[Block]:
     ordered = fit.sort_values(["component", "rank", "player"])
-    rows = [_strength_row(row) for row in table_rows(ordered)]
+    rows = [_build_strength_row(row) for row in convert_to_rows(ordered)]
     yield Table("Strength of players by votes", _STRENGTHS, rows)
     drawn = [
         {"label": row["player"], "value": s.value, "low": s.low, "high": s.high}
@@ -151,17 +153,17 @@ def _fit(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> Iter
     ]
     if len(drawn) > 1:
         yield Chart("intervals", drawn, "Strength in logits, with 95% intervals where there are any")
-    beside = _beside(fit, scores, metrics)
-    lines = [_agreement(name, rows) for name, rows in beside.groupby("metric", sort=True)] if len(beside) else []
+    beside = _compare_metrics(fit, scores, metrics)
+    lines = [_build_agreement_row(name, rows) for name, rows in beside.groupby("metric", sort=True)] if len(beside) else []
     yield Table("Beside automated metrics", _METRIC_COLUMNS, lines)
 
 
-def _strength_row(row: Mapping[Any, Any]) -> dict[str, Any]:
+def _build_strength_row(row: Mapping[Any, Any]) -> dict[str, Any]:
     strength = Estimate(row["beta"], row["low"], row["high"])
     return {**{str(name): value for name, value in row.items()}, "strength": strength, "group": row["component"] + 1}
 
 
-def _metrics_there(rows: StoredRows, sources: Sequence[MetricSource]) -> pd.DataFrame:
+def _read_metrics(rows: StoredRows, sources: Sequence[MetricSource]) -> pd.DataFrame:
     """BESIDE_METRIC of all metrics whose tables are there."""
     columns = ", ".join(BESIDE_METRIC)
     there = [one for one in sources if all(map(rows.has, one.tables))]
@@ -170,18 +172,18 @@ def _metrics_there(rows: StoredRows, sources: Sequence[MetricSource]) -> pd.Data
     return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=list(BESIDE_METRIC))
 
 
-def _beside(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
+def _compare_metrics(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
     """Rows of `beside_metrics` of one fit; the scores of judges are one more metric beside people's."""
     if not len(fit):
         return pd.DataFrame()
     partition, kind = str(fit["partition"].iloc[0]), str(fit["reviewer_kind"].iloc[0])
     own = metrics if partition == EVERY_PARTITION else metrics[metrics["partition"] == partition]
-    judged = of_judges(scores[scores["partition"] == partition]) if kind == "person" else own.iloc[:0]
+    judged = convert_judge_scores(scores[scores["partition"] == partition]) if kind == "person" else own.iloc[:0]
     filled = [one for one in (own, judged) if len(one)]
     return beside_metrics(fit, pd.concat(filled, ignore_index=True) if filled else own)
 
 
-def _agreement(metric: Any, rows: pd.DataFrame) -> dict[str, Any]:
+def _build_agreement_row(metric: Any, rows: pd.DataFrame) -> dict[str, Any]:
     one = rows.iloc[0]
     return {
         "metric": str(metric),

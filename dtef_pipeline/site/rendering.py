@@ -25,13 +25,13 @@ from dtef_pipeline.site.content import (
     Prose,
     Table,
     TemplateBlock,
-    constant_columns,
+    count_visible_footnotes,
+    drop_empty_sections,
     footnotes,
-    footnotes_in_sight,
     is_unknown,
-    plain_value,
+    list_constant_columns,
     shown_columns,
-    without_empty,
+    simplify_value,
 )
 from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.site.number_text import show, show_interval
@@ -55,10 +55,12 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(show=show, interval=show_interval, json=script_json, shown_columns=shown_columns, footnotes=footnotes)
-    found.filters.update(footnotes_in_sight=footnotes_in_sight)
-    found.filters.update(constants=constant_columns)
-    found.filters.update(ticks=_with_code)
+    found.filters.update(
+        show=show, interval=show_interval, json=render_script_json, shown_columns=shown_columns, footnotes=footnotes
+    )
+    found.filters.update(footnotes_in_sight=count_visible_footnotes)
+    found.filters.update(constants=list_constant_columns)
+    found.filters.update(ticks=_format_code)
     found.tests.update(
         unknown=is_unknown,
         link=lambda value: isinstance(value, Link),
@@ -69,25 +71,25 @@ def environment() -> Environment:
     return found
 
 
-def script_json(value: Any) -> Markup:
+def render_script_json(value: Any) -> Markup:
     """JSON that can stand in a script element: whatever its texts say, they cannot end the element or begin another."""
-    return Markup(_json(value).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704
+    return Markup(_format_json(value).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704
 
 
-def _json(value: Any) -> str:
+def _format_json(value: Any) -> str:
     """JSON of a value; NaN, NA and infinities are null."""
     write = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         return write(value)
     except (TypeError, ValueError):  # something that JSON cannot hold: rare in large data
-        return write(plain_value(value))
+        return write(simplify_value(value))
 
 
 def _finalize(value: Any) -> Any:
     return make_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _with_code(text: str) -> Markup:
+def _format_code(text: str) -> Markup:
     """Our own words, escaped, with what stands in backticks as code."""
     escaped = str(Markup.escape(make_visible(text)))
     return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", escaped))  # noqa: S704
@@ -96,7 +98,7 @@ def _with_code(text: str) -> Markup:
 def render_page(page: Page, shared: Mapping[str, Any]) -> str:
     """The HTML of a page. `shared`: what all pages show, such as the families in the navigation."""
     root = "../" * page.path.count("/")
-    sections = without_empty(page.sections)
+    sections = drop_empty_sections(page.sections)
     has_charts = _has_chart([section.blocks for section in sections]) or _has_chart(page.values)
     template = environment().get_template(page.template)
     return template.render(page=page, sections=sections, root=root, has_charts=has_charts, **{**shared, **page.values})
@@ -121,7 +123,7 @@ def _has_chart(value: Any) -> bool:
 
 def render_data(data: DataFile) -> str:
     """The script of a data file: its JSON, compressed, under its path."""
-    packed = base64.b64encode(gzip.compress(_json(data.value).encode(), compresslevel=6, mtime=0)).decode()
+    packed = base64.b64encode(gzip.compress(_format_json(data.value).encode(), compresslevel=6, mtime=0)).decode()
     return f'{SCRIPT_MARK}dtef.receive("{data.path}","{packed}");\n'
 
 
@@ -134,7 +136,7 @@ def static_files() -> Iterator[tuple[str, str]]:
         if name.name.endswith((".css", ".js")):
             yield f"static/{name.name}", f"{SCRIPT_MARK}\n{name.read_text(encoding='utf-8')}"
     definitions = {name: chart_definition(name) for name in CHARTS}
-    yield "static/charts.js", f"{SCRIPT_MARK}dtef.charts={script_json(definitions)};\n"
+    yield "static/charts.js", f"{SCRIPT_MARK}dtef.charts={render_script_json(definitions)};\n"
     yield "static/vega.js", SCRIPT_MARK + _chart_library()
 
 

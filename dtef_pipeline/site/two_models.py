@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dtef_pipeline.site.content import DataFile, Page, is_unknown, table_rows
-from dtef_pipeline.site.contents import ShownFamily, SiteContents
-from dtef_pipeline.site.paths import COMPARE_PAGE, file_names
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.site.content import DataFile, Page, convert_to_rows, is_unknown
+from dtef_pipeline.site.contents import FamilyEntry, SiteContents
+from dtef_pipeline.site.paths import COMPARE_PAGE, choose_file_names
+from dtef_pipeline.text.counted import format_count
 
 
 def compare_pages(contents: SiteContents) -> Iterator[Page | DataFile]:
     """The page with the choice of models, and for each family the data of each model."""
-    names, files = list(contents.model_paths), file_names(contents.model_paths)
-    families = [_manifest(contents, one, files) for one in contents.families]
-    answer = f"Choose two of {counted(len(names), 'model')}: the difference, and where one beats the other."
+    names, files = list(contents.model_paths), choose_file_names(contents.model_paths)
+    families = [_build_manifest(contents, one, files) for one in contents.families]
+    answer = f"Choose two of {format_count(len(names), 'model')}: the difference, and where one beats the other."
     yield Page(
         COMPARE_PAGE,
         "Compare two models",
@@ -25,10 +25,10 @@ def compare_pages(contents: SiteContents) -> Iterator[Page | DataFile]:
         scripts=("compare.js",),
     )
     for family in contents.families:
-        yield from _data_files(family, files)
+        yield from _build_data_files(family, files)
 
 
-def _manifest(contents: SiteContents, family: ShownFamily, files: dict[str, str]) -> dict[str, Any]:
+def _build_manifest(contents: SiteContents, family: FamilyEntry, files: dict[str, str]) -> dict[str, Any]:
     """What the script knows before it loads anything: tested differences, and where each model's scores of items lie."""
     found = contents.comparisons(family.name)
     tested = [
@@ -39,7 +39,7 @@ def _manifest(contents: SiteContents, family: ShownFamily, files: dict[str, str]
             row["verdict"],
             family.view.way(row),
         ]
-        for row in table_rows(found)
+        for row in convert_to_rows(found)
     ]
     scored = sorted(set(family.view.item_scores["model"]))
     return {
@@ -49,11 +49,11 @@ def _manifest(contents: SiteContents, family: ShownFamily, files: dict[str, str]
         "files": {name: f"compare/{family.name}/{files[name]}.js" for name in scored if name in files},
         "items": f"compare/{family.name}.js",
         "note": family.view.item_note,
-        "places": {name: [row.rank, list(row.score)] for name in files if (row := family.row_of(name))},
+        "places": {name: [row.rank, list(row.score)] for name in files if (row := family.find_board_row(name))},
     }
 
 
-def _data_files(family: ShownFamily, files: dict[str, str]) -> Iterator[DataFile]:
+def _build_data_files(family: FamilyEntry, files: dict[str, str]) -> Iterator[DataFile]:
     """The items with their words and pages, once; then each model's scores by the place of the item."""
     scores = family.view.item_scores
     items = scores.drop_duplicates("item")[["item", "label", "page"]].reset_index(drop=True)

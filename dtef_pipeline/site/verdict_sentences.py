@@ -7,27 +7,25 @@ from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
 
 
-def best_of_models(board: RankedBoard, what: str = "scores") -> str:
+def describe_best_of_models(board: RankedBoard, what: str = "scores") -> str:
     """`gpt-4.1 scores best of 3 models: 0.81 (0.78 to 0.84); next is o3, 0.79, and the intervals overlap.` `what`: the verb."""
     models = board.models
     if not models:
         return "No model is ranked yet."
     best = models[0]
-    first = f"{best.model} {what} {show(best.score, 'score')}{_interval(best)}"
+    first = f"{best.model} {what} {show(best.score, 'score')}{_format_interval(best)}"
     if len(models) == 1:
         return f"{first}; no other model is ranked beside it."
     second = models[1]
-    return (
-        f"Best of {len(models)} models: {first}; next is {second.model}, {show(second.score, 'score')}{_apart(best, second)}."
-    )
+    return f"Best of {len(models)} models: {first}; next is {second.model}, {show(second.score, 'score')}{_compare_models(best, second)}."
 
 
-def _interval(row: BoardRow) -> str:
+def _format_interval(row: BoardRow) -> str:
     found = show_interval(row.score, "score")
     return f" ({found})" if found else ""
 
 
-def _apart(first: BoardRow, second: BoardRow) -> str:
+def _compare_models(first: BoardRow, second: BoardRow) -> str:
     if is_unknown(first.rank_high) or is_unknown(second.rank_low):
         return ""
     shares = (first.rank_high or 1) > 1 and (second.rank_low or 2) < 2

@@ -22,7 +22,7 @@ from dtef_pipeline.text.visible import make_visible
 
 def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
     """The page of these pairs for one reviewer, whose votes it hands out as lines for `dtef import votes`."""
-    style, script = _file("static/site.css") + vote_style(), _file("templates/vote_page.js")
+    style, script = _read_static("static/site.css") + vote_style(), _read_static("templates/vote_page.js")
     key = f"dtef-votes-{digest(reviewer_id, *(pair.pair_id for pair in pairs))}"
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     return (
@@ -43,15 +43,15 @@ def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
 
 
 def _shown_pair(pair: BlindedPair) -> dict[str, str]:
-    return {name: make_visible(text) for name, text in pair.as_json().items()}
+    return {name: make_visible(text) for name, text in pair.serialize().items()}
 
 
 def vote_style() -> str:
     """The rules of two texts and a bar to vote with, behind those of the site."""
-    return _file("templates/vote_page.css")
+    return _read_static("templates/vote_page.css")
 
 
-def _file(path: str) -> str:
+def _read_static(path: str) -> str:
     return files("dtef_pipeline.site").joinpath(path).read_text(encoding="utf-8")
 
 

@@ -15,8 +15,8 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, degrees_of_freedom, why_none
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, degrees_of_freedom, explain_missing
+from dtef_pipeline.text.counted import format_count
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -29,7 +29,7 @@ _DISTINCT_AT_MOST = 200
 """Distinct values above which a table of their counts would be too large; a scale of classes has a few."""
 
 
-def reading(alpha: float) -> str:
+def grade_alpha(alpha: float) -> str:
     """What an alpha allows: `reliable`, `tentative`, `unreliable`; empty where there is none (NaN)."""
     if np.isnan(alpha):
         return ""
@@ -66,11 +66,11 @@ def agreement(
     out by subtraction. With s the jackknife's standard error of log(1 - alpha), 1 - alpha has the interval (1 - alpha) exp(-+ t s), t with the
     `degrees_of_freedom` of clusters with so many values. Raises ConfigError for arrays of unequal length or more than 200 distinct values.
     """
-    given, unit, cluster, group = _checked(values, units, clusters, groups)
+    given, unit, cluster, group = _check_units(values, units, clusters, groups)
     names = np.unique(group)
     known = np.isfinite(given)
-    table = _units(given[known], unit[known], cluster[known], group[known])
-    rows = [_agreement_of_group(int(name), table, noun) for name in names]
+    table = _build_units(given[known], unit[known], cluster[known], group[known])
+    rows = [_compute_group_agreement(int(name), table, noun) for name in names]
     columns = ["group", "alpha", "low", "high", "n_units", "n_values", "n_clusters", "reason"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -85,11 +85,11 @@ class _Units:
         self.disagreement = ((counts @ self.squares) * counts).sum(axis=1) / 2 / np.maximum(sizes - 1, 1)
 
 
-def _units(values: Floats, unit: Codes, cluster: Codes, group: Codes) -> _Units:
+def _build_units(values: Floats, unit: Codes, cluster: Codes, group: Codes) -> _Units:
     scale, place = np.unique(values, return_inverse=True)
     if len(scale) > _DISTINCT_AT_MOST:
         raise ConfigError(
-            f"agreement: got {counted(len(scale), 'distinct value')}; allowed: {_DISTINCT_AT_MOST} at most, such as the numbers of classes"
+            f"agreement: got {format_count(len(scale), 'distinct value')}; allowed: {_DISTINCT_AT_MOST} at most, such as the numbers of classes"
         )
     found, first, code = np.unique(unit, return_index=True, return_inverse=True)
     flat = np.bincount(code * max(len(scale), 1) + place, minlength=len(found) * len(scale))
@@ -98,7 +98,7 @@ def _units(values: Floats, unit: Codes, cluster: Codes, group: Codes) -> _Units:
     return _Units(scale, counts[several], cluster[first][several], group[first][several])
 
 
-def _agreement_of_group(name: int, table: _Units, noun: str) -> dict[str, object]:
+def _compute_group_agreement(name: int, table: _Units, noun: str) -> dict[str, object]:
     here = table.group == name
     row: dict[str, object] = {"group": name, "alpha": np.nan, "low": np.nan, "high": np.nan}
     counts, codes = table.counts[here], pd.factorize(table.cluster[here], sort=True)[0]
@@ -109,9 +109,9 @@ def _agreement_of_group(name: int, table: _Units, noun: str) -> dict[str, object
     by_cluster = np.zeros((n_clusters, counts.shape[1] + 1))
     np.add.at(by_cluster, codes, np.column_stack([table.disagreement[here], counts]))
     value = float(_alphas(by_cluster.sum(axis=0)[None], table.squares)[0])
-    row |= {"alpha": value, "reason": why_none(n_clusters, noun)}
+    row |= {"alpha": value, "reason": explain_missing(n_clusters, noun)}
     if n_clusters >= MIN_CLUSTERS:
-        low, high = _interval(value, by_cluster, table.squares)
+        low, high = _compute_alpha_interval(value, by_cluster, table.squares)
         row |= {"low": low, "high": high, "reason": DIFFER_IN_ONE.format(noun=noun) if np.isnan(low) else ""}
     return row
 
@@ -125,7 +125,7 @@ def _alphas(sums: Floats, squares: Floats) -> Floats:
     return np.asarray(np.where(total > 0, 1 - ratio, np.nan))
 
 
-def _interval(value: float, by_cluster: Floats, squares: Floats) -> tuple[float, float]:
+def _compute_alpha_interval(value: float, by_cluster: Floats, squares: Floats) -> tuple[float, float]:
     n = len(by_cluster)
     with np.errstate(divide="ignore", invalid="ignore"):
         without = np.log(1 - _alphas(by_cluster.sum(axis=0) - by_cluster, squares))
@@ -135,13 +135,14 @@ def _interval(value: float, by_cluster: Floats, squares: Floats) -> tuple[float,
     return float(1 - (1 - value) * factor), float(1 - (1 - value) / factor)
 
 
-def _checked(
+def _check_units(
     values: npt.ArrayLike, units: npt.ArrayLike, clusters: npt.ArrayLike, groups: npt.ArrayLike | None
 ) -> tuple[Floats, Codes, Codes, Codes]:
     given = np.asarray(values, dtype=np.float64)
     codes = [np.asarray(part, dtype=np.int64) for part in (units, clusters, np.zeros(len(given)) if groups is None else groups)]
     if any(len(part) != len(given) for part in codes):
         raise ConfigError(
-            f"agreement: got {counted(len(given), 'value')}, and codes of {', '.join(f'{len(part):,}' for part in codes)}; allowed: equally many"
+            f"agreement: got {format_count(len(given), 'value')}, and codes of "
+            f"{', '.join(f'{len(part):,}' for part in codes)}; allowed: equally many"
         )
     return given, codes[0], codes[1], codes[2]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.davidson import OutcomeTerms, davidson_terms, half_win_terms
-from dtef_pipeline.statistics.strength_graph import components, grows_forever, strong_groups
+from dtef_pipeline.statistics.strength_graph import has_growing_direction, number_components, number_strong_groups
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -123,54 +123,54 @@ def fit_strengths(outcomes: PairedOutcomes, *, ties: Ties = "half", l2: float = 
     if not (np.isfinite(l2) and l2 >= 0):
         raise ConfigError(f"l2 {l2}: allowed: 0 or more")
     rows = outcomes.where(outcomes.outcome != 0) if ties == "drop" else outcomes
-    component = components(rows.players, rows.left, rows.right)
-    finite = np.ones(rows.players, dtype=bool) if l2 else _have_finite_betas(rows, component)
+    component = number_components(rows.players, rows.left, rows.right)
+    finite = np.ones(rows.players, dtype=bool) if l2 else _has_finite_betas(rows, component)
     rows = rows.where(finite[rows.left])
     has_theta = ties == "davidson" and bool((rows.outcome == 0).any())
     why = np.where(finite, "", "separable").astype("<U12")
-    if fault := _fault(rows, component, has_theta, l2):
+    if fault := _find_fault(rows, component, has_theta, l2):
         rows, has_theta = rows.where(np.zeros(len(rows.left), dtype=bool)), False
         why[finite & (np.bincount(component)[component] > 1)] = fault
     newton = _Newton(_merge_equal_rows(rows), component, has_theta, l2)
     if not newton.converge():
         why[finite & (np.bincount(component)[component] > 1)] = "unconverged"
-    return _strength_fit(newton, rows, component, why, davidson=ties == "davidson")
+    return _build_strength_fit(newton, rows, component, why, davidson=ties == "davidson")
 
 
-def _fault(rows: PairedOutcomes, component: Codes, has_theta: bool, l2: float) -> str:
+def _find_fault(rows: PairedOutcomes, component: Codes, has_theta: bool, l2: float) -> str:
     """Why nu or the coefficients leave no finite answer, in one word; empty where they do."""
     if not len(rows.left) or not (has_theta or rows.covariates.size):
         return ""
     distinct = _merge_equal_rows(rows)
-    if not rows.covariates.size and _some_beat_each_other(distinct):
+    if not rows.covariates.size and _has_mutual_wins(distinct):
         return ""
-    if grows_forever(_must_not_fall(distinct, has_theta, fixed=l2 > 0)):
+    if has_growing_direction(_build_constraints(distinct, has_theta, fixed=l2 > 0)):
         return "separable"
     return "" if _Newton(rows, component, has_theta, l2).has_one_maximum() else "unidentified"
 
 
-def _some_beat_each_other(distinct: PairedOutcomes) -> bool:
+def _has_mutual_wins(distinct: PairedOutcomes) -> bool:
     """Whether two players beat each other: wins that no score explains hold nu down."""
     won = distinct.where(distinct.outcome != 0)
     pairs = won.left * won.players + won.right
     return len(np.unique(pairs)) < len(pairs)
 
 
-def better_and_worse(rows: PairedOutcomes) -> tuple[Codes, Codes]:
+def list_better_and_worse(rows: PairedOutcomes) -> tuple[Codes, Codes]:
     """Who beat or tied whom; a tie stands in both directions."""
     won, lost = rows.outcome >= 0, rows.outcome <= 0
     better = np.concatenate([rows.left[won], rows.right[lost]])
     return better, np.concatenate([rows.right[won], rows.left[lost]])
 
 
-def _have_finite_betas(rows: PairedOutcomes, component: Codes) -> Flags:
+def _has_finite_betas(rows: PairedOutcomes, component: Codes) -> Flags:
     """(players,) whether the component of each is strongly connected."""
-    group = strong_groups(rows.players, *better_and_worse(rows))
+    group = number_strong_groups(rows.players, *list_better_and_worse(rows))
     of_both = np.unique(np.stack([component, group]), axis=1)
     return np.asarray(np.bincount(of_both[0], minlength=rows.players)[component] == 1)
 
 
-def _must_not_fall(rows: PairedOutcomes, has_theta: bool, *, fixed: bool) -> Floats:
+def _build_constraints(rows: PairedOutcomes, has_theta: bool, *, fixed: bool) -> Floats:
     """Of each row what must not fall, by betas, coefficients and theta; `fixed`: the betas do not move, because a prior holds them."""
     apart = np.column_stack(
         [np.zeros((len(rows.left), rows.players)), rows.covariates, np.zeros((len(rows.left), int(has_theta)))]
@@ -272,7 +272,7 @@ class _Newton:
         found[:k, :k] = np.diag(between.sum(axis=1) + 2 * self.l2) - between
         others = np.column_stack([rows.covariates * strength[:, None], *[self.counts * terms.crossed] * self.has_theta])
         for place, values in enumerate(others.T, k):
-            found[:k, place] = found[place, :k] = _by_player(rows, values)
+            found[:k, place] = found[place, :k] = _sum_by_player(rows, values)
         c = k + rows.covariates.shape[1]
         found[k:c, k:c] = rows.covariates.T @ others[:, : c - k]
         if self.has_theta:
@@ -300,7 +300,7 @@ class _Newton:
 
     def _gradient(self, terms: OutcomeTerms) -> Floats:
         pull = self.counts * terms.by_difference
-        of_betas = _by_player(self.rows, pull) - 2 * self.l2 * self.betas
+        of_betas = _sum_by_player(self.rows, pull) - 2 * self.l2 * self.betas
         return np.concatenate(
             [of_betas, self.rows.covariates.T @ pull, [(self.counts * terms.by_theta).sum()] * self.has_theta]
         )
@@ -319,12 +319,12 @@ class _Newton:
         return False
 
 
-def _by_player(rows: PairedOutcomes, values: Floats) -> Floats:
+def _sum_by_player(rows: PairedOutcomes, values: Floats) -> Floats:
     gained = np.bincount(rows.left, weights=values, minlength=rows.players)
     return np.asarray(gained - np.bincount(rows.right, weights=values, minlength=rows.players))
 
 
-def _strength_fit(
+def _build_strength_fit(
     newton: _Newton, rows: PairedOutcomes, component: Codes, why: npt.NDArray[np.str_], *, davidson: bool
 ) -> StrengthFit:
     if failed := "unconverged" in why:
@@ -333,7 +333,7 @@ def _strength_fit(
     beta = np.where(known, newton.betas - newton.means @ newton.betas, np.nan)
     return StrengthFit(
         beta=beta,
-        share=_shares(beta, component),
+        share=_compute_strength_shares(beta, component),
         component=component,
         no_answer=tuple(why.tolist()),
         coefficients=newton.coefficients if decided else np.full_like(newton.coefficients, np.nan),
@@ -341,12 +341,12 @@ def _strength_fit(
         rows=rows,
         inverse=np.zeros((len(newton.at), len(newton.at)))
         if failed
-        else _inverse_of_known(newton.inverse(), known, any_rows=decided),
+        else _mask_inverse(newton.inverse(), known, any_rows=decided),
         terms=newton.terms(rows),
     )
 
 
-def _shares(beta: Floats, component: Codes) -> Floats:
+def _compute_strength_shares(beta: Floats, component: Codes) -> Floats:
     known = np.isfinite(beta)
     highest = np.full(len(beta), -np.inf)
     np.maximum.at(highest, component[known], beta[known])
@@ -355,6 +355,6 @@ def _shares(beta: Floats, component: Codes) -> Floats:
     return np.where(known, strength / np.where(known, total, 1.0), np.nan)
 
 
-def _inverse_of_known(inverse: Floats, known: Flags, *, any_rows: bool) -> Floats:
+def _mask_inverse(inverse: Floats, known: Flags, *, any_rows: bool) -> Floats:
     kept = np.concatenate([known & any_rows, np.full(len(inverse) - len(known), any_rows)])
     return np.where(kept[:, None] & kept[None, :], inverse, 0.0)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -111,7 +111,7 @@ def degrees_of_freedom(sizes: Floats) -> Floats:
     return np.asarray(np.where(degrees > 1, degrees, 1.0))
 
 
-def effective_clusters(sizes: Floats) -> Floats:
+def count_effective_clusters(sizes: Floats) -> Floats:
     """(columns,) how many clusters of one size are worth as much as those of `sizes` (clusters, columns): (sum n)^2 / sum n^2.
 
     As many as there are where all are of one size; fewer where a few large ones make most of the sum (Kish 1965). NaN where nothing is there.
@@ -122,8 +122,8 @@ def effective_clusters(sizes: Floats) -> Floats:
     return np.asarray(np.divide(parts.sum(axis=0) ** 2, squares, out=np.full(len(squares), np.nan), where=squares > 0))
 
 
-def why_none(n_clusters: int, noun: str = "cluster", what: str = "interval") -> str:
+def explain_missing(n_clusters: int, noun: str = "cluster", what: str = "interval") -> str:
     """Why there is no interval (or no `what`), in words, clusters called by the `noun`; empty where there is one."""
     if n_clusters >= MIN_CLUSTERS:
         return ""
-    return f"no {what}: {counted(n_clusters, noun)}, at least {MIN_CLUSTERS} are needed"
+    return f"no {what}: {format_count(n_clusters, noun)}, at least {MIN_CLUSTERS} are needed"

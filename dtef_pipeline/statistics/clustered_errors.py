@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit
-from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, effective_clusters
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, count_effective_clusters
 from dtef_pipeline.statistics.multiplicity import holm
 
 Floats = npt.NDArray[np.float64]
@@ -65,13 +65,13 @@ class PairTests(NamedTuple):
     """Adjusted for all pairs of the component."""
 
 
-def clustered_errors(fit: StrengthFit) -> ClusteredErrors:
+def estimate_errors(fit: StrengthFit) -> ClusteredErrors:
     """The two-way clustered sandwich of a fit and its effective numbers of clusters; one-way where `dependence` names one way.
 
     A parameter's effective number is (sum g)^2 / sum g^2 over clusters, g: the information of a cluster's rows about the parameter; it is the
     number of clusters where they are equally large. It is G*(0) of Carter, Schnepel & Steigerwald (2017) with each parameter's rows alone.
     """
-    rows, ways = fit.rows, dependence(fit.rows)
+    rows, ways = fit.rows, list_dependences(fit.rows)
     scores, information = _derivatives(fit)
     found = [_cluster_one_way(fit, scores, information, way) for way in ways or (None,)]
     covariances, effective = map(list, zip(*found, strict=True))
@@ -83,23 +83,23 @@ def clustered_errors(fit: StrengthFit) -> ClusteredErrors:
     return ClusteredErrors(np.stack(covariances), np.stack(effective), votes.astype(np.float64))
 
 
-def dependence(rows: PairedOutcomes) -> tuple[Codes, ...]:
+def list_dependences(rows: PairedOutcomes) -> tuple[Codes, ...]:
     """Clusters and items of the rows, where they are known: rows of neither in common are independent.
 
     Items count where rows are worth at least MIN_CLUSTERS of them; intervals of fewer hold for these items only.
     """
     ways = () if rows.cluster is None else (rows.cluster,)
-    many = rows.item is not None and round(effective_number(rows.item, rows.weight * rows.times)) >= MIN_CLUSTERS
+    many = rows.item is not None and round(count_effective(rows.item, rows.weight * rows.times)) >= MIN_CLUSTERS
     return (*ways, rows.item) if many and rows.item is not None else ways
 
 
-def effective_number(codes: Codes, sizes: Floats) -> float:
-    """The `effective_clusters` of rows of these `sizes` in the clusters `codes`; 0 of none."""
+def count_effective(codes: Codes, sizes: Floats) -> float:
+    """The `count_effective_clusters` of rows of these `sizes` in the clusters `codes`; 0 of none."""
     of_clusters = np.bincount(codes, weights=sizes).astype(np.float64)
-    return float(np.nan_to_num(effective_clusters(of_clusters[:, None])[0]))
+    return float(np.nan_to_num(count_effective_clusters(of_clusters[:, None])[0]))
 
 
-def bounds(fit: StrengthFit, errors: ClusteredErrors) -> Bounds:
+def compute_bounds(fit: StrengthFit, errors: ClusteredErrors) -> Bounds:
     """Estimates -+ t times their errors at 95 %; NaN where there are too few effective clusters (rounded) or comparisons of a player.
 
     A player that a few compared is fitted to their tastes exactly, so that the sandwich would see no spread between them.
@@ -118,7 +118,7 @@ def bounds(fit: StrengthFit, errors: ClusteredErrors) -> Bounds:
 
 def pair_tests(fit: StrengthFit, errors: ClusteredErrors) -> PairTests:
     """Which differences of two betas are more than chance, adjusted by Holm's method over the pairs of each component."""
-    able = np.flatnonzero(np.isfinite(bounds(fit, errors).se[: len(fit.beta)]))
+    able = np.flatnonzero(np.isfinite(compute_bounds(fit, errors).se[: len(fit.beta)]))
     first, second = (able[places] for places in np.triu_indices(len(able), 1))
     alike = fit.component[first] == fit.component[second]
     first, second = first[alike], second[alike]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.statistics.cluster_robust import estimate_ratios, why_none
+from dtef_pipeline.statistics.cluster_robust import estimate_ratios, explain_missing
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 
 Floats = npt.NDArray[np.float64]
@@ -35,19 +35,21 @@ def places(frame: pd.DataFrame, names: list[str]) -> tuple[Codes, pd.DataFrame]:
     return rank[code], labels.iloc[order].reset_index(drop=True)
 
 
-def cluster_sums(clusters: Codes, columns: Codes, values: npt.ArrayLike, shape: tuple[int, int]) -> Floats:
+def sum_by_cluster(clusters: Codes, columns: Codes, values: npt.ArrayLike, shape: tuple[int, int]) -> Floats:
     """`values` (pairs,) summed by cluster and column, each named by its place: `shape` (clusters, columns)."""
     weights = np.asarray(values, dtype=np.float64)
     flat = np.bincount(clusters * shape[1] + columns, weights=weights, minlength=shape[0] * shape[1]).astype(np.float64)
     return flat.reshape(shape)
 
 
-def without_rounding(sums: Floats, magnitudes: Floats) -> Floats:
+def remove_rounding(sums: Floats, magnitudes: Floats) -> Floats:
     """Sums of differences, 0 where nothing but the rounding of sums of size `magnitudes` is left: equal scores are to be exactly equal."""
     return np.where(np.abs(sums) <= _NO_DIFFERENCE * magnitudes, 0.0, sums)
 
 
-def paired_statistics(sums: Floats, counts: Floats, *, shared: Floats | float = 0.0, noun: str = "cluster") -> pd.DataFrame:
+def compute_paired_statistics(
+    sums: Floats, counts: Floats, *, shared: Floats | float = 0.0, noun: str = "cluster"
+) -> pd.DataFrame:
     """One row per column of `sums` and `counts`, both (clusters, columns): differences summed over a cluster's pairs, and the number of pairs.
 
     Columns: `n_pairs`, `n_clusters`, `difference` (mean over the pairs), `low` and `high` (95 %), `narrow_low` and `narrow_high` (90 %),
@@ -65,10 +67,10 @@ def paired_statistics(sums: Floats, counts: Floats, *, shared: Floats | float = 
         "high": high,
         "narrow_low": narrow_low,
         "narrow_high": narrow_high,
-        "effect_size": _quotient(found.value, _deviation(_quotient(sums, counts))),
+        "effect_size": _divide_or_nan(found.value, _deviation(_divide_or_nan(sums, counts))),
         "p": found.p(),
     }
-    notes = [why_none(int(n), noun, "interval and no test") for n in found.n_clusters]
+    notes = [explain_missing(int(n), noun, "interval and no test") for n in found.n_clusters]
     return pd.DataFrame({**numbers, "note": pd.Series(notes, dtype=object)})
 
 
@@ -83,7 +85,7 @@ def verdicts(statistics: pd.DataFrame, words: tuple[str, str, str, str], margin:
     return pd.Series(np.select(cases, words[:3], words[3]), index=statistics.index, dtype=object)
 
 
-def _quotient(numerators: Floats, denominators: Floats) -> Floats:
+def _divide_or_nan(numerators: Floats, denominators: Floats) -> Floats:
     """NaN where the denominator is 0 or unknown."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(denominators > 0, numerators / denominators, np.nan))
@@ -93,9 +95,9 @@ def _deviation(values: Floats) -> Floats:
     """Standard deviation down each column over what is there, n - 1 in the denominator; NaN where fewer than two are."""
     here = ~np.isnan(values)
     n = here.sum(axis=0)
-    mean = _quotient(np.nansum(values, axis=0), n.astype(np.float64))
+    mean = _divide_or_nan(np.nansum(values, axis=0), n.astype(np.float64))
     away = np.where(here, values - mean, 0.0)
     largest = np.where(here, np.abs(values), 0.0).max(axis=0, initial=0.0)
-    squares = (without_rounding(away, largest) ** 2).sum(axis=0)
-    variance = _quotient(squares, np.maximum(n - 1, 0).astype(np.float64))
+    squares = (remove_rounding(away, largest) ** 2).sum(axis=0)
+    variance = _divide_or_nan(squares, np.maximum(n - 1, 0).astype(np.float64))
     return np.asarray(np.sqrt(variance))

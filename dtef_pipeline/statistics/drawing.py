@@ -11,19 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 Floats = npt.NDArray[np.float64]
 
 
-def chances(sizes: npt.ArrayLike, n: int) -> Floats:
+def compute_chances(sizes: npt.ArrayLike, n: int) -> Floats:
     """(things,) the chance of each to be among `n` drawn: in proportion to its size, and 1 where that would be more. They sum to `n`.
 
     All have the chance 1 where there are no more than `n`. Raises ConfigError for fewer than 1 or for sizes that are not above 0.
     """
     given = np.asarray(sizes, dtype=np.float64)
     if n < 1:
-        raise ConfigError(f"draw: got {counted(n, 'thing')} to draw; allowed: 1 or more")
+        raise ConfigError(f"draw: got {format_count(n, 'thing')} to draw; allowed: 1 or more")
     if not (given > 0).all():
         raise ConfigError(f"draw: got a size of {given[~(given > 0)][0]:g}; allowed: above 0")
     if n >= len(given):
@@ -36,7 +36,7 @@ def chances(sizes: npt.ArrayLike, n: int) -> Floats:
         certain |= found >= 1
 
 
-def drawn(chance: Floats, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+def draw_sample(chance: Floats, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
     """(things,) which are drawn, each with its chance; as many as the chances sum to, where that is a whole number."""
     order = rng.permutation(len(chance))
     # The sum of chances is whole but for rounding, which must neither lose nor add a draw.

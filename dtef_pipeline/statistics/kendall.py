@@ -52,8 +52,8 @@ def order_agreement(first: npt.ArrayLike, second: npt.ArrayLike) -> OrderAgreeme
     a, b = a[known], b[known]
     n = len(a)
     signs_a, signs_b = (np.sign(values[:, None] - values[None, :]) for values in (a, b))
-    agreeing, told_a, told_b = (signs_a * signs_b).sum(axis=1), (signs_a**2).sum(axis=1), (signs_b**2).sum(axis=1)
-    whole = agreeing.sum(), told_a.sum(), told_b.sum()
+    agreeing, untied_a, untied_b = (signs_a * signs_b).sum(axis=1), (signs_a**2).sum(axis=1), (signs_b**2).sum(axis=1)
+    whole = agreeing.sum(), untied_a.sum(), untied_b.sum()
     if n < 2 or not whole[1] or not whole[2]:
         reason = "at least 2 players are needed" if n < 2 else "one order puts all players at the same place"
         return OrderAgreement(None, None, None, n, f"no tau: {reason}")
@@ -61,16 +61,16 @@ def order_agreement(first: npt.ArrayLike, second: npt.ArrayLike) -> OrderAgreeme
     if n < FEWEST_RANKED:
         return OrderAgreement(tau, None, None, n, f"no interval: {n} players, at least {FEWEST_RANKED} are needed")
     # Without player i, every sum loses the pairs of i in both directions.
-    without = _tau(*(total - 2 * own for total, own in zip(whole, (agreeing, told_a, told_b), strict=True)))
-    return _with_ends(tau, without, n)
+    without = _tau(*(total - 2 * own for total, own in zip(whole, (agreeing, untied_a, untied_b), strict=True)))
+    return _add_interval(tau, without, n)
 
 
-def _tau(agreeing: Floats, told_a: Floats, told_b: Floats) -> Floats:
-    size = np.sqrt(told_a * told_b)
+def _tau(agreeing: Floats, untied_a: Floats, untied_b: Floats) -> Floats:
+    size = np.sqrt(untied_a * untied_b)
     return np.asarray(np.clip(np.divide(agreeing, size, out=np.full(np.shape(size), np.nan), where=size > 0), -1, 1))
 
 
-def _with_ends(tau: float, without: Floats, n: int) -> OrderAgreement:
+def _add_interval(tau: float, without: Floats, n: int) -> OrderAgreement:
     if abs(tau) > _FARTHEST_TAU or not np.isfinite(without).all():
         return OrderAgreement(
             tau, None, None, n, "no interval: the order of no two players differs, or nearly all are at one place"

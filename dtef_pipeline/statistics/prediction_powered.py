@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, effective_clusters
+from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, count_effective_clusters
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,7 +31,7 @@ _NO_WEIGHT, _EQUAL_PREDICTIONS = 1e-12, 1e-18
 """A part of weights, and a variance of predictions, below which there is none but rounding."""
 
 
-class Labelled(NamedTuple):
+class ClusterLabels(NamedTuple):
     """What is known of every cluster, (clusters, columns) each but the last."""
 
     weights: Floats
@@ -46,7 +46,7 @@ class Labelled(NamedTuple):
     """(clusters,) the chance with which it was drawn to be labelled, above 0 and at most 1; where it was not drawn, any."""
 
 
-class Corrected(NamedTuple):
+class CorrectedMeans(NamedTuple):
     """(columns,) each; NaN where there are too few clusters with labels (2 for a value, 5 for an interval)."""
 
     value: Floats
@@ -57,7 +57,7 @@ class Corrected(NamedTuple):
     here_low: Floats
     here_high: Floats
     power: Floats
-    """What predictions are multiplied by, as in `corrected_means`; above 1 is possible where much is labelled."""
+    """What predictions are multiplied by, as in `estimate_corrected_means`; above 1 is possible where much is labelled."""
     tuned: Floats
     """The lambda of PPI++, 0-1: the power times the part of the weights that has no label, which is what predictions of the unlabelled count
     for. 0: not at all. 1: in full, less their mean error. Predictions that are right but for a bias have the part without a label."""
@@ -68,9 +68,9 @@ class Corrected(NamedTuple):
     """Clusters to label for an interval of the wished half width about these clusters (`here`), at most all there are."""
 
 
-def corrected_means(
-    given: Labelled, *, power: float | None = None, half_width: float = HALF_WIDTH, confidence: float = CONFIDENCE
-) -> Corrected:
+def estimate_corrected_means(
+    given: ClusterLabels, *, power: float | None = None, half_width: float = HALF_WIDTH, confidence: float = CONFIDENCE
+) -> CorrectedMeans:
     """The mean label over all clusters by their weights, with intervals by t.
 
     With w a cluster's weight, a = w / probability of those with labels (made to sum to 1), f and y predictions and labels:
@@ -86,16 +86,18 @@ def corrected_means(
     _check(given)
     there = np.isfinite(given.labels) & np.isfinite(given.predicted_there) & (given.weights > 0)
     n = there.sum(axis=0)
-    parts = _parts(given, there, power)
-    freedom = np.maximum(effective_clusters(parts.drawn_weights) - (2 if power is None else 1), 1)
+    parts = _estimate_variance_parts(given, there, power)
+    freedom = np.maximum(count_effective_clusters(parts.drawn_weights) - (2 if power is None else 1), 1)
     freedom = np.where(n > 0, freedom, np.nan)
     both = _satterthwaite(parts, freedom)
     enough = n >= MIN_CLUSTERS
     se, here_se = (np.where(enough, np.sqrt(part), np.nan) for part in (parts.labelled + parts.others, parts.here))
     half, here_half = (stdtrit(of, (1 + confidence) / 2) * part for of, part in ((both, se), (freedom, here_se)))
     value = np.where(n > 1, parts.value, np.nan)
-    needed = np.where(enough, _needed(parts, n, (given.weights > 0).sum(axis=0), half_width, confidence, power is None), np.nan)
-    return Corrected(
+    needed = np.where(
+        enough, _find_needed_clusters(parts, n, (given.weights > 0).sum(axis=0), half_width, confidence, power is None), np.nan
+    )
+    return CorrectedMeans(
         value,
         se,
         value - half,
@@ -140,19 +142,19 @@ class _Moments(NamedTuple):
 
     def power(self) -> Floats:
         """The power that makes the variance smallest: of the labelled the covariance, of all the variance, each without its bias."""
-        together = _quotient(self.together - self.y * self.f, 1 - self.squares)
-        spread = _quotient(self.all_spread - self.all_f**2, 1 - self.all_squares)
-        slope = np.where(spread > _EQUAL_PREDICTIONS, _quotient(together, np.maximum(spread, _EQUAL_PREDICTIONS)), 0.0)
-        return np.asarray(np.clip(slope, 0.0, np.maximum(_quotient(np.ones_like(spread), 1 - self.labelled), 1.0)))
+        together = _divide_or_zero(self.together - self.y * self.f, 1 - self.squares)
+        spread = _divide_or_zero(self.all_spread - self.all_f**2, 1 - self.all_squares)
+        slope = np.where(spread > _EQUAL_PREDICTIONS, _divide_or_zero(together, np.maximum(spread, _EQUAL_PREDICTIONS)), 0.0)
+        return np.asarray(np.clip(slope, 0.0, np.maximum(_divide_or_zero(np.ones_like(spread), 1 - self.labelled), 1.0)))
 
     def value(self, power: Floats) -> Floats:
         return np.asarray(power * self.all_f + self.y - power * self.f)
 
 
-def _parts(given: Labelled, there: npt.NDArray[np.bool_], power: float | None) -> _Parts:
-    w = _shares(np.where(np.isfinite(given.predicted), given.weights, 0.0))
+def _estimate_variance_parts(given: ClusterLabels, there: npt.NDArray[np.bool_], power: float | None) -> _Parts:
+    w = _normalise_weights(np.where(np.isfinite(given.predicted), given.weights, 0.0))
     chance = np.where(there, given.probability[:, None], 1.0)
-    a = _shares(np.where(there, w / chance, 0.0))
+    a = _normalise_weights(np.where(there, w / chance, 0.0))
     level = (w * np.where(w > 0, given.predicted, 0.0)).sum(axis=0)
     known = ((w > 0, given.predicted), (there, given.labels), (there, given.predicted_there))
     all_f, y, f = (np.where(of, part - level, 0.0) for of, part in known)
@@ -160,7 +162,7 @@ def _parts(given: Labelled, there: npt.NDArray[np.bool_], power: float | None) -
     moments = _Moments(*full)
     slope = moments.power() if power is None else np.full(len(level), float(power))
     value = moments.value(slope)
-    both, labels = _without_each(full, _terms(w, a, all_f, y, f, there), w, a)
+    both, labels = _leave_each_out(full, _terms(w, a, all_f, y, f, there), w, a)
     off, off_here = (value - one.value(one.power() if power is None else slope) for one in (both, labels))
     n, others = there.sum(axis=0), ((w > 0) & ~there).sum(axis=0)
     fewer, fewer_others = (np.maximum(count - 1, 0) / np.maximum(count, 1) for count in (n, others))
@@ -184,9 +186,9 @@ def _terms(
     return [(a, y), (a, f), (a, y * f), (a, a), (w, all_f), (w, all_f**2), (w, w), (w, there.astype(np.float64))]
 
 
-def _without_each(full: list[Floats], terms: list[tuple[Floats, Floats]], w: Floats, a: Floats) -> tuple[_Moments, _Moments]:
+def _leave_each_out(full: list[Floats], terms: list[tuple[Floats, Floats]], w: Floats, a: Floats) -> tuple[_Moments, _Moments]:
     """(clusters, columns): everything without each cluster; and everything with it, but without its label."""
-    scales = [_quotient(np.ones_like(part), 1 - part) for part in (a, w)]
+    scales = [_divide_or_zero(np.ones_like(part), 1 - part) for part in (a, w)]
     less = []
     for at, ((of, part), moment) in enumerate(zip(terms, full, strict=True)):
         scale = scales[of is w]
@@ -196,12 +198,12 @@ def _without_each(full: list[Floats], terms: list[tuple[Floats, Floats]], w: Flo
     return _Moments(*less), _Moments(*without_label)
 
 
-def _quotient(above: Floats, below: Floats) -> Floats:
+def _divide_or_zero(above: Floats, below: Floats) -> Floats:
     """0 where there is nothing to divide by."""
     return np.asarray(np.divide(above, below, out=np.zeros(np.broadcast(above, below).shape), where=below > _NO_WEIGHT))
 
 
-def _shares(weights: Floats) -> Floats:
+def _normalise_weights(weights: Floats) -> Floats:
     total = weights.sum(axis=0)
     return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
@@ -213,7 +215,7 @@ def _satterthwaite(parts: _Parts, freedom: Floats) -> Floats:
     return np.asarray(np.maximum(found, freedom))
 
 
-def _needed(
+def _find_needed_clusters(
     parts: _Parts,
     n: npt.NDArray[np.int64],
     n_clusters: npt.NDArray[np.int64],
@@ -232,7 +234,7 @@ def _needed(
     return found
 
 
-def _check(given: Labelled) -> None:
+def _check(given: ClusterLabels) -> None:
     drawn = given.probability[np.isfinite(given.labels).any(axis=1)]
     if not ((drawn > 0) & (drawn <= 1)).all():
         raise ConfigError(f"labels: probability {drawn[~((drawn > 0) & (drawn <= 1))][0]:g}; allowed: above 0, at most 1")

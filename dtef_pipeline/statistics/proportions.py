@@ -13,7 +13,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, Estimates, Floats
 
 
-def wilson_interval(
+def compute_wilson_interval(
     successes: npt.ArrayLike, trials: npt.ArrayLike, *, confidence: float = CONFIDENCE
 ) -> tuple[Floats, Floats]:
     """Low and high, of the shape of the counts, of the proportion successes / trials of independent trials; NaN where there are none.
@@ -35,7 +35,7 @@ def wilson_interval(
     return np.clip(np.where(won == 0, 0.0, low), 0, 1) + 0 * share, np.clip(np.where(won == n, 1.0, high), 0, 1) + 0 * share
 
 
-def unit_interval(found: Estimates, *, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
+def compute_unit_interval(found: Estimates, *, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
     """Low and high, each (columns,), of means m of scores within 0-1; NaN where `found` has no interval.
 
     With s the standard error: t on the logit scale, logit m -+ t s / (m (1 - m)), turned back, which stays within 0-1 and is longer towards the
@@ -51,11 +51,11 @@ def unit_interval(found: Estimates, *, confidence: float = CONFIDENCE) -> tuple[
     spread = mean * (1 - mean)
     reach = np.divide((high - low) / 2, spread, out=0 * low, where=spread > 0)
     low, high = expit(logit(mean) - reach), expit(logit(mean) + reach)
-    widest = wilson_interval(mean * n, n, confidence=confidence)
+    widest = compute_wilson_interval(mean * n, n, confidence=confidence)
     return np.where(alike, np.minimum(low, widest[0]), low), np.where(alike, np.maximum(high, widest[1]), high)
 
 
-def pass_at_k(draws: npt.ArrayLike, passed: npt.ArrayLike, k: int) -> Floats:
+def estimate_pass_at_k(draws: npt.ArrayLike, passed: npt.ArrayLike, k: int) -> Floats:
     """The chance, 0-1, that of k draws one or more pass, estimated from n `draws` of which c `passed`; NaN where n < k: nothing is extrapolated.
 
     1 - C(n - c, k) / C(n, k), which is without bias; 1 where n - c < k. It is worked out as 1 - the product over j < k of

@@ -36,5 +36,7 @@ def rank_bounds_of_means(sums: Floats, counts: Floats) -> RankBounds:
     left, right = np.triu_indices(sums.shape[1], k=1)
     weights = np.where((counts[:, left] > 0) & (counts[:, right] > 0), (counts[:, left] + counts[:, right]) / 2, 0)
     found = estimate_ratios(weights * (means[:, left] - means[:, right]), weights)
-    told, leads = holm(found.p()) < SIGNIFICANCE, found.value > 0
-    return rank_bounds(np.where(leads, left, right)[told], np.where(leads, right, left)[told], sums.shape[1])
+    is_significant, leads = holm(found.p()) < SIGNIFICANCE, found.value > 0
+    return rank_bounds(
+        np.where(leads, left, right)[is_significant], np.where(leads, right, left)[is_significant], sums.shape[1]
+    )

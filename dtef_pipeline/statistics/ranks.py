@@ -14,7 +14,7 @@ SAME = 1e-9
 _SAME_AS_ZERO = 1e-12
 
 
-def ranks(values: npt.ArrayLike, group: npt.ArrayLike | None = None, *, highest_first: bool = True) -> Floats:
+def rank_numbers(values: npt.ArrayLike, group: npt.ArrayLike | None = None, *, highest_first: bool = True) -> Floats:
     """The place of each number from 1 (best) within its group, NaN for NaN; numbers that are the same share the best of their places.
 
     `values`: (n,), with `group` (n,) codes of what is ranked together, none: all; or (m, n) without groups, each row ranked by itself. All
@@ -32,21 +32,21 @@ def ranks(values: npt.ArrayLike, group: npt.ArrayLike | None = None, *, highest_
         order = np.asarray(np.lexsort((numbers, codes)))
         begins = np.append(False, np.diff(codes[order]) != 0)
     found = np.empty(numbers.shape)
-    np.put_along_axis(found, order, _places(np.take_along_axis(numbers, order, axis=-1), begins), axis=-1)
+    np.put_along_axis(found, order, _rank_sorted(np.take_along_axis(numbers, order, axis=-1), begins), axis=-1)
     return np.where(np.isnan(numbers), np.nan, found)
 
 
-def _places(ordered: Floats, begins: npt.NDArray[np.bool_]) -> Floats:
+def _rank_sorted(ordered: Floats, begins: npt.NDArray[np.bool_]) -> Floats:
     """Places of numbers that rise within each group; `begins`: where a group begins, but for the first."""
     at = np.broadcast_to(np.arange(ordered.shape[-1]), ordered.shape)
     is_new = np.ones(ordered.shape, dtype=bool)
-    is_new[..., 1:] = begins[..., 1:] | ~_same(ordered[..., :-1], ordered[..., 1:])
+    is_new[..., 1:] = begins[..., 1:] | ~_is_same(ordered[..., :-1], ordered[..., 1:])
     first = np.maximum.accumulate(np.where(is_new, at, 0), axis=-1)
     start = np.maximum.accumulate(np.where(begins, at, 0), axis=-1)
     return np.asarray(first - start + 1, dtype=np.float64)
 
 
-def _same(below: Floats, above: Floats) -> npt.NDArray[Any]:
+def _is_same(below: Floats, above: Floats) -> npt.NDArray[Any]:
     with np.errstate(invalid="ignore"):  # infinity less infinity
         near = above - below <= SAME * np.maximum(np.abs(below), np.abs(above)) + _SAME_AS_ZERO
     return np.asarray((near & np.isfinite(below) & np.isfinite(above)) | (below == above))

@@ -38,10 +38,10 @@ def shared_variance(
     shape = (columns, int(sample.max(initial=0)) + 1, int(cluster.max(initial=0)) + 1)
     place = (column * shape[1] + sample) * shape[2] + cluster
     sums = np.bincount(place, spread, minlength=shape[0] * shape[1] * shape[2]).astype(np.float64).reshape(shape)
-    return np.asarray(correlation * in_common(sums))
+    return np.asarray(correlation * compute_common_variance(sums))
 
 
-def in_common(spreads: Floats) -> Floats:
+def compute_common_variance(spreads: Floats) -> Floats:
     """`shared_variance` where noise correlates by 1, (columns,); `spreads` (columns, samples, clusters): standard deviations of the parts of
     each cluster, added up."""
     pairs = spreads.sum(axis=2) ** 2 - (spreads**2).sum(axis=2)

@@ -15,30 +15,30 @@ _RISES = 1e-7
 """What a linear program must gain to count: its tolerance is 1e-9, and a direction that gains at all can be made to gain 1."""
 
 
-def components(players: int, left: Codes, right: Codes) -> Codes:
+def number_components(players: int, left: Codes, right: Codes) -> Codes:
     """(players,) the connected component of each, numbered from 0 in the order of their first players.
 
     `left` and `right` (rows,): players that were compared. Scores of different components cannot be compared with each other.
     """
-    return _number_in_order(_component_labels(players, left, right, "weak"))
+    return _number_in_order(_label_components(players, left, right, "weak"))
 
 
-def strong_groups(players: int, better: Codes, worse: Codes) -> Codes:
+def number_strong_groups(players: int, better: Codes, worse: Codes) -> Codes:
     """(players,) the strongly connected component of each, numbered as components are.
 
     `better` and `worse` (rows,): who beat or tied whom; a tie stands in both directions. Scores have a finite maximum-likelihood value
     exactly where a connected component is one such group (Zermelo 1929; Ford 1957).
     """
-    return _number_in_order(_component_labels(players, better, worse, "strong"))
+    return _number_in_order(_label_components(players, better, worse, "strong"))
 
 
-def unbeaten_players(groups: Codes, better: Codes, worse: Codes) -> npt.NDArray[np.bool_]:
-    """(players,) whether nobody outside of a player's group (as of `strong_groups`) ever beat or tied one of it."""
+def find_unbeaten(groups: Codes, better: Codes, worse: Codes) -> npt.NDArray[np.bool_]:
+    """(players,) whether nobody outside of a player's group (as of `number_strong_groups`) ever beat or tied one of it."""
     beaten = groups[worse][groups[better] != groups[worse]]
     return ~np.isin(groups, beaten)
 
 
-def grows_forever(constraints: Floats) -> bool:
+def has_growing_direction(constraints: Floats) -> bool:
     """Whether some direction satisfies constraints @ direction >= 0, and one of them with more than 0.
 
     `constraints` (constraints, parameters): each row says what must not fall for the likelihood not to fall. In such a direction the
@@ -54,7 +54,7 @@ def grows_forever(constraints: Floats) -> bool:
     return bool(found.status != 0 or -found.fun > _RISES)
 
 
-def _component_labels(players: int, first: Codes, second: Codes, connection: str) -> Codes:
+def _label_components(players: int, first: Codes, second: Codes, connection: str) -> Codes:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

@@ -22,7 +22,7 @@ class VarianceRatio(NamedTuple):
     p: float
 
 
-def variance_ratio(statistic: Callable[[float], float], groups: int, freedom: int) -> VarianceRatio:
+def estimate_variance_ratio(statistic: Callable[[float], float], groups: int, freedom: int) -> VarianceRatio:
     """Estimate and interval from `statistic`: at the true ratio it follows F with `groups` and `freedom` degrees of freedom.
 
     `statistic` falls as the ratio grows. The estimate is where it is 1, its expectation (0 where it is below 1 at once): in balanced data the
@@ -30,11 +30,11 @@ def variance_ratio(statistic: Callable[[float], float], groups: int, freedom: in
     exact for normal effects also in unbalanced data (Wald 1947; Searle, Casella & McCulloch 1992, ch. 3; Seely & El-Bassiouni 1983).
     """
     tails = [fdtri(groups, freedom, place) for place in ((1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2)]
-    value, low, high = (_where(statistic, float(quantile)) for quantile in (1.0, *tails))
+    value, low, high = (_find_ratio(statistic, float(quantile)) for quantile in (1.0, *tails))
     return VarianceRatio(value, low, high, float(fdtrc(groups, freedom, statistic(0.0))))
 
 
-def _where(statistic: Callable[[float], float], quantile: float) -> float:
+def _find_ratio(statistic: Callable[[float], float], quantile: float) -> float:
     """The ratio at which the statistic is `quantile`; 0 where it is not above it anywhere."""
     from scipy.optimize import brentq
 

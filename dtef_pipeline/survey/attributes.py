@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import files
 
 from dtef_pipeline.errors import SurveyError
-from dtef_pipeline.identity import normalized
+from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.survey.model import Segment
 
 AI_CONCERN = "aiConcern"
@@ -57,7 +57,7 @@ class Attribute:
 
         Examples that a questionnaire adds are left out: `East Midlands (e.g., Derbyshire, Leicestershire)`.
         """
-        spelling = normalized(value)
+        spelling = normalize_text(value)
         return self._canonical(spelling) or self._canonical(_EXAMPLES.sub("", spelling))
 
     def _canonical(self, spelling: str) -> str | None:
@@ -68,18 +68,18 @@ class Attribute:
 
 
 @cache
-def vocabulary() -> Mapping[str, Attribute]:
+def load_vocabulary() -> Mapping[str, Attribute]:
     """The attributes of `vocabulary.toml` by name."""
     raw = tomllib.loads(files("dtef_pipeline.survey").joinpath("vocabulary.toml").read_text(encoding="utf-8"))
-    return {name: _attribute(name, entry) for name, entry in raw.items()}
+    return {name: _build_attribute(name, entry) for name, entry in raw.items()}
 
 
-def _attribute(name: str, entry: Mapping[str, object]) -> Attribute:
+def _build_attribute(name: str, entry: Mapping[str, object]) -> Attribute:
     values, aliases, patterns = entry["values"], entry.get("aliases", {}), entry.get("patterns", [])
     assert isinstance(values, list)
     assert isinstance(aliases, dict)
     assert isinstance(patterns, list)
-    spellings = {normalized(v): v for v in values} | {normalized(a): v for a, v in aliases.items()}
+    spellings = {normalize_text(v): v for v in values} | {normalize_text(a): v for a, v in aliases.items()}
     return Attribute(name, spellings, tuple((re.compile(p), template) for p, template in patterns))
 
 
@@ -89,19 +89,19 @@ def clean(text: str) -> str:
 
 
 @cache
-def candidates(value: str) -> frozenset[str]:
+def find_candidates(value: str) -> frozenset[str]:
     """Names of all attributes that know the value: none for `Martian`, several for `Other`."""
-    return frozenset(name for name, attribute in vocabulary().items() if attribute.canonical(clean(value)) is not None)
+    return frozenset(name for name, attribute in load_vocabulary().items() if attribute.canonical(clean(value)) is not None)
 
 
 @cache
 def canonical(attribute: str, value: str) -> str:
     """The value in its canonical spelling (Türkiye -> Turkey); values or attributes without one are only cleaned."""
-    known = vocabulary().get(attribute)
+    known = load_vocabulary().get(attribute)
     return (known and known.canonical(clean(value))) or clean(value)
 
 
-def classify(groups: Mapping[int, Sequence[str]]) -> dict[tuple[int, str], str | None]:
+def classify_groups(groups: Mapping[int, Sequence[str]]) -> dict[tuple[int, str], str | None]:
     """The attribute of each value of each O-group, None where the vocabulary does not settle it.
 
     Each value is classified by itself. Where several attributes know it, the attribute of most of its group's unambiguous
@@ -109,15 +109,15 @@ def classify(groups: Mapping[int, Sequence[str]]) -> dict[tuple[int, str], str |
     """
     result: dict[tuple[int, str], str | None] = {}
     for group, values in groups.items():
-        majority = _majority(values)
+        majority = _find_majority(values)
         for value in values:
-            names = candidates(value)
+            names = find_candidates(value)
             result[group, value] = next(iter(names)) if len(names) == 1 else majority if majority in names else None
     return result
 
 
-def _majority(values: Sequence[str]) -> str | None:
-    sets = [names for v in values if (names := candidates(v))]
+def _find_majority(values: Sequence[str]) -> str | None:
+    sets = [names for v in values if (names := find_candidates(v))]
     votes = Counter(next(iter(names)) for names in sets if len(names) == 1)
     if votes:
         name, count = votes.most_common(1)[0]
@@ -126,19 +126,19 @@ def _majority(values: Sequence[str]) -> str | None:
     return next(iter(shared)) if len(shared) == 1 else None
 
 
-def attribute_of(options: Sequence[str]) -> str | None:
+def find_attribute(options: Sequence[str]) -> str | None:
     """The attribute that all options are values of, None when there is none."""
-    name = _majority(options)
-    return name if name is not None and all(name in candidates(o) for o in options) else None
+    name = _find_majority(options)
+    return name if name is not None and all(name in find_candidates(o) for o in options) else None
 
 
-def profile_attribute(options: Sequence[str], round_values: Mapping[str, Iterable[str]]) -> str | None:
+def find_profile_attribute(options: Sequence[str], round_values: Mapping[str, Iterable[str]]) -> str | None:
     """The attribute a profile question asks for (who the respondent is), None for a question of opinion.
 
     All options are values of one attribute, and they offer nearly all values that the round's respondents have of it.
     The AI-concern question is an opinion.
     """
-    name = attribute_of(options)
+    name = find_attribute(options)
     if name is None or name == AI_CONCERN:
         return None
     present = {canonical(name, v) for v in round_values.get(name, ())}
@@ -146,14 +146,14 @@ def profile_attribute(options: Sequence[str], round_values: Mapping[str, Iterabl
     return name if len(present & offered) >= _PROFILE_COVERAGE * len(present) else None
 
 
-def attribute_name(text: str) -> str:
+def normalise_attribute_name(text: str) -> str:
     """The canonical name of an attribute (`Age group` -> `ageGroup`); others keep their own, made fit for a key."""
     plain = re.sub(r"[\W_]+", "", text).casefold()
-    known = {name.casefold(): name for name in vocabulary()} | {"age": "ageGroup"}
+    known = {name.casefold(): name for name in load_vocabulary()} | {"age": "ageGroup"}
     return known.get(plain) or re.sub(r"\W+", "-", clean(text)).strip("-")
 
 
-def slug(value: str) -> str:
+def slugify(value: str) -> str:
     """The value inside a segment key: `United States` -> `united-states`, `65+` -> `65-plus`, `<18` -> `under-18`."""
     folded = unicodedata.normalize("NFKD", clean(value)).casefold()
     text = _COMBINING_MARKS.sub("", unicodedata.normalize("NFKD", folded))
@@ -165,19 +165,19 @@ def slug(value: str) -> str:
     return re.sub(r"[\W_]+", "-", text).strip("-")
 
 
-def segment_key(attribute: str, value: str) -> str:
+def make_segment_key(attribute: str, value: str) -> str:
     """`country:turkey` for country and Türkiye."""
-    return f"{attribute}:{slug(canonical(attribute, value))}"
+    return f"{attribute}:{slugify(canonical(attribute, value))}"
 
 
 def segment(attributes: Mapping[str, str], n: int | None, *, where: str, line: int | None = None) -> Segment:
     """The segment defined by its attributes; several are joined (`environment:rural+gender:female`)."""
-    parts = tuple((attribute_name(a), canonical(attribute_name(a), v)) for a, v in attributes.items())
+    parts = tuple((normalise_attribute_name(a), canonical(normalise_attribute_name(a), v)) for a, v in attributes.items())
     for name, value in parts:
-        if not name or not slug(value):
+        if not name or not slugify(value):
             problem = "a segment's attribute and value need at least one letter or digit each"
             raise SurveyError(problem, where=where, line=line, arrived=dict(attributes))
-    key = "+".join(segment_key(name, value) for name, value in parts)
+    key = "+".join(make_segment_key(name, value) for name, value in parts)
     return Segment(key, "+".join(name for name, _ in parts), ", ".join(value for _, value in parts), n, parts)
 
 
@@ -186,7 +186,7 @@ def is_non_answer(key: str) -> bool:
     return re.search(NON_ANSWER_KEY, key) is not None
 
 
-def unique_keys(segments: Sequence[Segment], *, where: str) -> None:
+def require_unique_segment_keys(segments: Sequence[Segment], *, where: str) -> None:
     """Raise when two segments of a round have the same key."""
     seen: dict[str, str] = {}
     for s in segments:

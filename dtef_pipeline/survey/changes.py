@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
-from dtef_pipeline.survey.validation import listed
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.survey.validation import list_names
+from dtef_pipeline.text.counted import format_count
 
 COMPARED_COLUMNS: list[str] = SURVEY_RESPONSES.names
 
@@ -49,7 +49,7 @@ class Changes:
         """`2 segments added (country:peru, country:togo); other columns changed: scale (47 pairs)`, or `no change to any answer`."""
         named = {name.replace("_", " "): names for name, names in vars(self).items() if names}
         columns = named.pop("other columns changed", None)
-        parts = [f"{_count(len(names), kind)} ({listed(names)})" for kind, names in named.items()]
+        parts = [f"{_count(len(names), kind)} ({list_names(names)})" for kind, names in named.items()]
         if columns:
             parts.append(f"other columns changed: {', '.join(columns)}")
         return "; ".join(parts) or "no change to any answer"
@@ -58,7 +58,7 @@ class Changes:
 def _count(number: int, kind: str) -> str:
     """`1 segment added`; the n of `1 n changed` has no plural."""
     noun, _, change = kind.rpartition(" ")
-    return f"{number} n {change}" if noun == "n" else f"{counted(number, noun.removesuffix('s'))} {change}"
+    return f"{number} n {change}" if noun == "n" else f"{format_count(number, noun.removesuffix('s'))} {change}"
 
 
 class _Pair(NamedTuple):
@@ -68,28 +68,28 @@ class _Pair(NamedTuple):
     row: Mapping[str, Any]
 
 
-def changes(before: pa.Table, after: pa.Table) -> Changes:
+def compare_readings(before: pa.Table, after: pa.Table) -> Changes:
     """Compare two `survey_responses` tables of a round (columns `COMPARED_COLUMNS`), in the order of `after`, then of `before`."""
-    old, new = _pairs(before), _pairs(after)
+    old, new = _index_pairs(before), _index_pairs(after)
     both = [pair for pair in new if pair in old]
     segments, questions = ([dict.fromkeys(pair[place] for pair in side) for side in (old, new)] for place in (0, 1))
     reworded = dict.fromkeys(pair[1] for pair in both if new[pair].asked != old[pair].asked)
     found = Changes(
-        *_added_and_dropped(*segments),
-        *_added_and_dropped(*questions),
+        *_list_added_and_dropped(*segments),
+        *_list_added_and_dropped(*questions),
         tuple(reworded),
         tuple(_name(pair) for pair in new if pair not in old and pair[0] in segments[0] and pair[1] in questions[0]),
         tuple(_name(pair) for pair in old if pair not in new and pair[0] in segments[1] and pair[1] in questions[1]),
         tuple(_name(pair) for pair in both if new[pair].observed != old[pair].observed),
         tuple(_name(pair) for pair in both if new[pair].n != old[pair].n),
-        _other_columns([(old[pair].row, new[pair].row) for pair in both], _OF_OTHER_SEGMENTS | _NAMED),
+        _compare_other_columns([(old[pair].row, new[pair].row) for pair in both], _OF_OTHER_SEGMENTS | _NAMED),
     )
     if found != Changes():
         return found
-    return Changes(other_columns_changed=_other_columns([(old[pair].row, new[pair].row) for pair in both], _NAMED))
+    return Changes(other_columns_changed=_compare_other_columns([(old[pair].row, new[pair].row) for pair in both], _NAMED))
 
 
-def losses(found: Changes, quarantine: pa.Table) -> Changes:
+def select_losses(found: Changes, quarantine: pa.Table) -> Changes:
     """Of the changes those that take something away: segments, questions, and pairs that are not just answered by too few now.
 
     `quarantine`: that of the later reading.
@@ -102,13 +102,13 @@ def losses(found: Changes, quarantine: pa.Table) -> Changes:
     )
 
 
-def _other_columns(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], without: Set[str]) -> tuple[str, ...]:
+def _compare_other_columns(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], without: Set[str]) -> tuple[str, ...]:
     """The columns that differ, with the number of rows (before, after) in which they do."""
     differing = {name: sum(old[name] != new[name] for old, new in rows) for name in COMPARED_COLUMNS if name not in without}
-    return tuple(f"{name} ({counted(count, 'pair')})" for name, count in differing.items() if count)
+    return tuple(f"{name} ({format_count(count, 'pair')})" for name, count in differing.items() if count)
 
 
-def _pairs(table: pa.Table) -> dict[tuple[str, str], _Pair]:
+def _index_pairs(table: pa.Table) -> dict[tuple[str, str], _Pair]:
     return {
         (row["segment"], row["question_id"]): _Pair(
             (row["question_text"], tuple(row["options"])), tuple(row["observed"]), row["n"], row
@@ -117,7 +117,7 @@ def _pairs(table: pa.Table) -> dict[tuple[str, str], _Pair]:
     }
 
 
-def _added_and_dropped(old: Mapping[str, None], new: Mapping[str, None]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _list_added_and_dropped(old: Mapping[str, None], new: Mapping[str, None]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(name for name in new if name not in old), tuple(name for name in old if name not in new)
 
 

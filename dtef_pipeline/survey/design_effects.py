@@ -7,45 +7,45 @@ from collections.abc import Collection, Mapping
 import duckdb
 
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.survey.identity import make_round_order
 from dtef_pipeline.survey.model import Finding
 
 _CODE = "design-effect"
 _WITHOUT_N = "no ceiling, skill, worth, corrected error or expected gap of these pairs, and intervals for other questions alone"
 
 
-def stated(design_effect: float) -> tuple[Finding, ...]:
+def report_design_effect(design_effect: float) -> tuple[Finding, ...]:
     """The finding of a round whose ceilings are those of n / `design_effect` respondents; none where it is 1."""
     message = "A design effect was stated: ceilings and skill are those of n / design effect respondents."
     return (Finding("info", _CODE, message, (f"{design_effect:g}",)),) if design_effect != 1 else ()
 
 
-def design_effects(connection: duckdb.DuckDBPyConnection, rounds: Collection[str] = ()) -> dict[str, float]:
+def load_design_effects(connection: duckdb.DuckDBPyConnection, rounds: Collection[str] = ()) -> dict[str, float]:
     """The design effect of each round that has another than 1, by `survey_findings`; of these `rounds`, of all where none is named."""
     if not has_table(connection, "survey_findings"):
         return {}
     found = connection.execute("SELECT round, items[1]::DOUBLE FROM survey_findings WHERE code = ?", [_CODE]).fetchall()
     effects = {round_id: effect for round_id, effect in found if not rounds or round_id in rounds}
-    return {round_id: effects[round_id] for round_id in sorted(effects, key=round_order)}
+    return {round_id: effects[round_id] for round_id in sorted(effects, key=make_round_order)}
 
 
-def in_words(effects: Mapping[str, float]) -> str:
+def describe_design_effects(effects: Mapping[str, float]) -> str:
     """One line on the design effects of rounds; empty where there are none."""
     rounds = {effect: [name for name, of_round in effects.items() if of_round == effect] for effect in effects.values()}
-    told = "; ".join(f"{effect:g} of {', '.join(names)}" for effect, names in rounds.items())
+    effect_text = "; ".join(f"{effect:g} of {', '.join(names)}" for effect, names in rounds.items())
     return (
-        f"design effect stated at ingest: {told}: ceilings and skill are those of so many times fewer respondents"
-        if told
+        f"design effect stated at ingest: {effect_text}: ceilings and skill are those of so many times fewer respondents"
+        if effect_text
         else ""
     )
 
 
-def about_n(connection: duckdb.DuckDBPyConnection, rounds: Collection[str] = ()) -> list[str]:
+def describe_n(connection: duckdb.DuckDBPyConnection, rounds: Collection[str] = ()) -> list[str]:
     """Lines on the n of the `rounds` (none: of all): the design effects that were stated, and where n is unknown; empty without either."""
-    lines = [in_words(design_effects(connection, rounds))]
+    lines = [describe_design_effects(load_design_effects(connection, rounds))]
     if has_table(connection, "survey_findings"):
         found = connection.execute("SELECT round, items[1] FROM survey_findings WHERE code = 'n-unknown'").fetchall()
         unknown = {round_id: pairs for round_id, pairs in found if not rounds or round_id in rounds}
-        named = ", ".join(f"{round_id} ({unknown[round_id]})" for round_id in sorted(unknown, key=round_order))
+        named = ", ".join(f"{round_id} ({unknown[round_id]})" for round_id in sorted(unknown, key=make_round_order))
         lines.append(f"n is unknown in {named}: {_WITHOUT_N}" if named else "")
     return [line for line in lines if line]

@@ -12,10 +12,10 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.linked import question_clusters
-from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.survey.boards.linked import load_question_clusters
+from dtef_pipeline.survey.identity import make_round_order
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.moved_questions import with_texts
+from dtef_pipeline.survey.moved_questions import add_moved_texts
 
 _USUAL_CONDITION = BlueprintOptions().condition
 _RULED_SEGMENTS = """
@@ -24,13 +24,13 @@ _RULED_SEGMENTS = """
 """
 
 
-def way_of_asking(row: Mapping[str, Any]) -> str:
+def describe_way_of_asking(row: Mapping[str, Any]) -> str:
     """`context 0`; with the condition, where it is not the usual one."""
     unusual = "" if row["condition"] == _USUAL_CONDITION else f", asked as {row['condition']}"
     return f"context {row['context_level']}{unusual}"
 
 
-def rule_on_segments(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[str, Any]]:
+def load_segment_rulings(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[str, Any]]:
     """What the stage `drift_checks` found in each segment."""
     if has_table(connection, "drift_checks"):
         yield from connection.sql(_RULED_SEGMENTS).to_arrow_table().to_pylist()
@@ -39,15 +39,15 @@ def rule_on_segments(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[str
 SUBJECT = Subject(
     family="survey",
     keys=KEYS,
-    way=way_of_asking,
+    way=describe_way_of_asking,
     truth="survey",
     truths="survey answers",
     reads=("scores", "predictions", "survey_responses"),
-    rule=rule_on_segments,
+    rule=load_segment_rulings,
     ruled=("drift_checks",),
     computed=COMPUTED_SQL,
-    in_order=round_order,
-    clusters=question_clusters,
-    with_texts=with_texts,
+    in_order=make_round_order,
+    clusters=load_question_clusters,
+    with_texts=add_moved_texts,
     apart=NON_ANSWER_SQL,
 )

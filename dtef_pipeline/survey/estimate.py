@@ -26,11 +26,13 @@ def usual_reply_tokens(prompts: pa.Table) -> dict[tuple[str, str], float]:
     found: dict[Any, float] = {}
     for condition, recipe in frame.groupby("condition")["recipe"].first().items():
         own = counts.loc[[condition]]
-        found |= _expected(BlueprintOptions.of_recipe(recipe, ["0"]), own["sum"], own["size"]).to_dict()
+        found |= _estimate_answer_tokens(BlueprintOptions.parse_recipe(recipe, ["0"]), own["sum"], own["size"]).to_dict()
     return found
 
 
-def _expected(options: BlueprintOptions, choices: pd.Series[float], questions: pd.Series[float]) -> pd.Series[float]:
+def _estimate_answer_tokens(
+    options: BlueprintOptions, choices: pd.Series[float], questions: pd.Series[float]
+) -> pd.Series[float]:
     """Tokens of a response about so many questions with so many options together."""
     answer = _A_PERCENTAGE * choices + _AN_ARRAY * questions
     if options.task == "synthetic-individuals":

@@ -29,7 +29,7 @@ from dtef_pipeline.survey.blueprint.options import ONLY_WITH, BlueprintOptions, 
 from dtef_pipeline.survey.settings import Drawn
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-_Levels = Annotated[list[str], BeforeValidator(ContextLevel.written), Field(min_length=1)]
+_Levels = Annotated[list[str], BeforeValidator(ContextLevel.convert_numbers), Field(min_length=1)]
 
 
 class Condition(Part):
@@ -65,7 +65,7 @@ class Condition(Part):
             return options
         if fields:
             raise ConfigError(f"condition and {', '.join(fields)} are given; allowed: either condition or single fields")
-        return BlueprintOptions.of_condition(self.condition, context_levels, system_prompts)
+        return BlueprintOptions.parse_condition(self.condition, context_levels, system_prompts)
 
 
 class Experiment(Part):
@@ -94,7 +94,7 @@ class Experiment(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ConditionModel:
     """A model in a condition of an experiment."""
 
     model: str
@@ -105,16 +105,18 @@ class Asked:
     spec: ModelSpec
 
 
-def asked_models(experiment: Experiment, models: Models, selectors: Sequence[str]) -> tuple[Asked, ...]:
+def resolve_asked_models(experiment: Experiment, models: Models, selectors: Sequence[str]) -> tuple[ConditionModel, ...]:
     """Every model in every condition: model by model, conditions in the order of the file.
 
     Raises ConfigError when a model is unknown or cannot have a condition's settings, and when a language model would be asked the same in
     two conditions (baselines are: they stand beside the others).
     """
-    asked = tuple(_asked(experiment, models, selectors))
+    asked = tuple(_iterate_asked(experiment, models, selectors))
     first: dict[tuple[str, str, str, tuple[str, ...]], str] = {}
     for one in asked:
-        seen = first.setdefault((one.model, one.spec.variant, _effect(one.options), one.options.context_levels), one.name)
+        seen = first.setdefault(
+            (one.model, one.spec.variant, _format_effect(one.options), one.options.context_levels), one.name
+        )
         if seen != one.name and not one.spec.is_computed:
             raise ConfigError(
                 f"experiment {experiment.name!r}: {one.model} is asked the same in the conditions {seen!r} and {one.name!r}: allowed: "
@@ -123,20 +125,20 @@ def asked_models(experiment: Experiment, models: Models, selectors: Sequence[str
     return asked
 
 
-def each_asked_once(experiment: Experiment, names: Iterable[tuple[Models, str]]) -> list[tuple[Asked, ...]]:
+def list_each_asked_once(experiment: Experiment, names: Iterable[tuple[Models, str]]) -> list[tuple[ConditionModel, ...]]:
     """Every model in every condition, each once and under the first of its names. `names`: each with the models that it is one of.
 
     Nothing of a model that is not known any more, or cannot have the settings of the conditions.
     """
-    found: dict[tuple[str, ...], tuple[Asked, ...]] = {}
+    found: dict[tuple[str, ...], tuple[ConditionModel, ...]] = {}
     for models, name in names:
         with suppress(ConfigError):
-            asked = asked_models(experiment, models, [name])
+            asked = resolve_asked_models(experiment, models, [name])
             found.setdefault(tuple(one.spec.variant for one in asked), asked)
     return list(found.values())
 
 
-def _effect(options: BlueprintOptions) -> str:
+def _format_effect(options: BlueprintOptions) -> str:
     """The condition, less what changes no prompt that shows no context."""
     if set(options.context_levels) != {"0"}:
         return options.condition
@@ -151,14 +153,14 @@ def _refuse_idle(fields: Mapping[str, Any], options: BlueprintOptions) -> None:
             raise ConfigError(f"{name}: {fields[name]} does nothing here; allowed: with {other}: {needed}")
 
 
-def _asked(experiment: Experiment, models: Models, selectors: Sequence[str]) -> Iterator[Asked]:
+def _iterate_asked(experiment: Experiment, models: Models, selectors: Sequence[str]) -> Iterator[ConditionModel]:
     for base in models.resolve(selectors):
         for condition in experiment.conditions:
             try:
                 (spec,) = models.resolve([base.name], condition.settings)
             except ConfigError as error:
                 raise ConfigError(f"experiment {experiment.name!r}: condition {condition.name!r}: {error}") from error
-            yield Asked(base.name, condition.name, experiment.options(condition), spec)
+            yield ConditionModel(base.name, condition.name, experiment.options(condition), spec)
 
 
 def load_experiments(folder: Path) -> tuple[Experiment, ...]:
@@ -169,7 +171,7 @@ def load_experiments(folder: Path) -> tuple[Experiment, ...]:
 def load_experiment(path: Path) -> Experiment:
     """Read an experiment file. Raises ConfigError with the file, the line, the condition, the field, what arrived and what is allowed."""
     document = read_document(path, "experiment file", Experiment.model_fields, {"conditions": "condition"})
-    experiment = document.checked(Experiment)
+    experiment = document.validate_as(Experiment)
     _check(experiment, document)
     return experiment
 

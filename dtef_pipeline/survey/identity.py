@@ -5,24 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dtef_pipeline.identity import normalized
+from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.keys import Space
 
 
-def question_key(text: str, options: Sequence[str]) -> tuple[str, ...]:
+def make_question_key(text: str, options: Sequence[str]) -> tuple[str, ...]:
     """Two questions of equal key are the same question: same text and options, up to `normalized` and the mark at the end of the text.
 
     (GD5 asks one before and after its deliberation, once with a question mark and once with a colon.)
     """
-    asked = normalized(text)
-    return (asked.rstrip(" ?:.!…;,-–—") or asked, *map(normalized, options))
+    asked = normalize_text(text)
+    return (asked.rstrip(" ?:.!…;,-–—") or asked, *map(normalize_text, options))
 
 
-def round_order(round_id: str) -> tuple[str, int, str]:
+def make_round_order(round_id: str) -> tuple[str, int, str]:
     """Sort key of rounds: GD2 before GD10, GD6 before GD6UK; rounds of one series share the first element."""
     match = re.fullmatch(r"(.*?)(\d+)(\D*)", round_id)
     return (match[1], int(match[2]), match[3]) if match else (round_id, 0, "")
 
 
-SPACE = Space("round_segment", first="round", second="segment", order=round_order)
+SPACE = Space("round_segment", first="round", second="segment", order=make_round_order)
 """One partition is one segment of one round: `GD4/country:kenya`."""

@@ -11,18 +11,18 @@ import pyarrow as pa
 from dtef_pipeline.boards.cells import has_table
 
 
-def rounds_moved(checks: pa.Table) -> list[str]:
+def list_moved_rounds(checks: pa.Table) -> list[str]:
     """The rounds whose questions are named in `moved`; sorted."""
-    return sorted({round_id for row in checks.to_pylist() for round_id, _ in _moved(row)})
+    return sorted({round_id for row in checks.to_pylist() for round_id, _ in _list_moved(row)})
 
 
-def with_texts(checks: pa.Table, connection: duckdb.DuckDBPyConnection) -> pa.Table:
+def add_moved_texts(checks: pa.Table, connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """The rows of DRIFT_CHECKS or DRIFT with `text` filled in `moved`; null for a question whose survey is gone.
 
-    `connection`: with a view `survey_responses` of the rounds of `rounds_moved`.
+    `connection`: with a view `survey_responses` of the rounds of `list_moved_rounds`.
     """
     rows = checks.to_pylist()
-    wanted = sorted({question for row in rows for question in _moved(row)})
+    wanted = sorted({question for row in rows for question in _list_moved(row)})
     if not wanted or not has_table(connection, "survey_responses"):
         return checks
     found = connection.execute(
@@ -32,12 +32,12 @@ def with_texts(checks: pa.Table, connection: duckdb.DuckDBPyConnection) -> pa.Ta
     ).fetchall()
     texts = {(round_id, question): text for round_id, question, text in found}
     for row in rows:
-        for one, question in zip(row["moved"] or (), _moved(row), strict=True):
+        for one, question in zip(row["moved"] or (), _list_moved(row), strict=True):
             one["text"] = texts.get(question)
     return pa.Table.from_pylist(rows, checks.schema)
 
 
-def _moved(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _list_moved(row: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Round and id of each question; a series over several rounds names questions by both."""
     if "round" in row:
         return [(row["round"], one["item"]) for one in row["moved"] or ()]

@@ -12,17 +12,17 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.answer_scales.batteries import batteries
-from dtef_pipeline.survey.answer_scales.scales import scale_of
-from dtef_pipeline.survey.attributes import canonical, is_non_answer, vocabulary
-from dtef_pipeline.survey.identity import question_key
+from dtef_pipeline.identity import normalize_text
+from dtef_pipeline.survey.answer_scales.batteries import assign_batteries
+from dtef_pipeline.survey.answer_scales.scales import detect_scale
+from dtef_pipeline.survey.attributes import canonical, is_non_answer, load_vocabulary
+from dtef_pipeline.survey.identity import make_question_key
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
-from dtef_pipeline.survey.quarantine import no_respondents, pair_fault, segment_fault
-from dtef_pipeline.survey.question_draw import draw_order, segment_order
+from dtef_pipeline.survey.quarantine import check_whole_segment, make_no_respondents_fault, pair_fault
+from dtef_pipeline.survey.question_draw import draw_order, draw_segment_order
 from dtef_pipeline.survey.shares import Percentages, sum_tolerance
 from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 MIN_N = 10
 """Smallest number of respondents behind a distribution that is used."""
@@ -43,7 +43,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedRound:
     """The three tables of one round, in the schemas of `dtef_pipeline.survey.tables`."""
 
     responses: pa.Table
@@ -76,7 +76,7 @@ class _References:
     circular: npt.NDArray[np.bool_]
 
 
-def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED) -> Observed:
+def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED) -> ObservedRound:
     """Check every pair, and give each usable one its reference distributions.
 
     `population` is the n-weighted mean over all usable segments that answered the question, and None where that is one segment alone,
@@ -84,18 +84,18 @@ def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED) -> 
     alike where the n of one is unknown. `shuffled` is the answer of any other segment, drawn with `seed`.
     Rows follow the survey's order of segments, then questions.
     """
-    usable, quarantined = _usable_and_quarantined(survey, min_n)
-    references, places = _all_references(survey, usable, seed)
-    responses = _responses(survey, usable, references, places)
-    findings = [*survey.findings, *_own_findings(survey, responses)]
-    return Observed(
+    usable, quarantined = _split_usable(survey, min_n)
+    references, places = _compute_all_references(survey, usable, seed)
+    responses = _build_responses(survey, usable, references, places)
+    findings = [*survey.findings, *_check_own_observations(survey, responses)]
+    return ObservedRound(
         responses,
         pa.Table.from_pylist(quarantined, schema=SURVEY_QUARANTINE),
-        pa.Table.from_pylist([_finding_row(survey.round, f) for f in findings], schema=SURVEY_FINDINGS),
+        pa.Table.from_pylist([_make_survey_finding_row(survey.round, f) for f in findings], schema=SURVEY_FINDINGS),
     )
 
 
-def _usable_and_quarantined(survey: Survey, min_n: int) -> tuple[list[_Usable], list[dict[str, Any]]]:
+def _split_usable(survey: Survey, min_n: int) -> tuple[list[_Usable], list[dict[str, Any]]]:
     """The usable pairs and the quarantine rows, both in survey order."""
     places = {q.id: i for i, q in enumerate(survey.questions)}
     by_segment: dict[str, list[Answer]] = defaultdict(list)
@@ -109,11 +109,11 @@ def _usable_and_quarantined(survey: Survey, min_n: int) -> tuple[list[_Usable], 
     for index, segment in enumerate(survey.segments):
         answers = sorted(by_segment[segment.key], key=lambda a: places[a.question_id])
         has_data = any(p is not None for a in answers for p in a.percentages)
-        size = _size(segment, answers)
+        size = _find_segment_size(segment, answers)
         if not has_data and not size:
             continue  # no respondent of this kind took part
-        if fault := segment_fault(size, has_data, min_n):
-            quarantined.append(_quarantine_row(survey, segment.key, fault.reason, fault.detail, size, None))
+        if fault := check_whole_segment(size, has_data, min_n):
+            quarantined.append(_make_quarantine_row(survey, segment.key, fault.reason, fault.detail, size, None))
             continue
         for a in answers:
             question = places[a.question_id]
@@ -121,22 +121,22 @@ def _usable_and_quarantined(survey: Survey, min_n: int) -> tuple[list[_Usable], 
             options = len(survey.questions[question].options)
             fault = pair_fault(a.percentages, options, n, min_n, tolerance[a.question_id])
             if n is None and survey.requires_n:
-                fault = no_respondents(min_n)
+                fault = make_no_respondents_fault(min_n)
             if fault:
-                quarantined.append(_quarantine_row(survey, segment.key, fault.reason, fault.detail, n, a))
+                quarantined.append(_make_quarantine_row(survey, segment.key, fault.reason, fault.detail, n, a))
             else:
-                usable.append(_Usable(index, question, a, n, _effective(segment, a, n)))
+                usable.append(_Usable(index, question, a, n, _find_effective_n(segment, a, n)))
     return usable, quarantined
 
 
-def _effective(segment: Segment, answer: Answer, n: int | None) -> float | None:
+def _find_effective_n(segment: Segment, answer: Answer, n: int | None) -> float | None:
     """Effective respondents to the question: as stated, or else by the design effect of the segment; None where neither says it."""
     if answer.n_effective is not None or segment.n_effective is None:
         return answer.n_effective
     return segment.n_effective * n / segment.n if n is not None and segment.n else segment.n_effective
 
 
-def _size(segment: Segment, answers: Sequence[Answer]) -> int | None:
+def _find_segment_size(segment: Segment, answers: Sequence[Answer]) -> int | None:
     """Respondents of a segment: what it states, or more where one of its questions has more.
 
     None: it states nothing, and neither does a question that it answered. The n of one question says nothing of another, which may have
@@ -147,7 +147,9 @@ def _size(segment: Segment, answers: Sequence[Answer]) -> int | None:
     return max((n for n in (segment.n, *(a.n for a in answers)) if n is not None), default=None)
 
 
-def _quarantine_row(survey: Survey, key: str, reason: str, detail: str, n: int | None, answer: Answer | None) -> dict[str, Any]:
+def _make_quarantine_row(
+    survey: Survey, key: str, reason: str, detail: str, n: int | None, answer: Answer | None
+) -> dict[str, Any]:
     return {
         "round": survey.round,
         "segment": key,
@@ -161,7 +163,9 @@ def _quarantine_row(survey: Survey, key: str, reason: str, detail: str, n: int |
     }
 
 
-def _all_references(survey: Survey, usable: Sequence[_Usable], seed: int) -> tuple[list[_References], list[tuple[int, int]]]:
+def _compute_all_references(
+    survey: Survey, usable: Sequence[_Usable], seed: int
+) -> tuple[list[_References], list[tuple[int, int]]]:
     """References of each question, and where each usable pair stands in them: (question, row)."""
     by_question: list[list[_Usable]] = [[] for _ in survey.questions]
     places = []
@@ -169,13 +173,13 @@ def _all_references(survey: Survey, usable: Sequence[_Usable], seed: int) -> tup
         places.append((pair.question, len(by_question[pair.question])))
         by_question[pair.question].append(pair)
     references = [
-        _references(question, pairs, survey.segments, np.random.default_rng([seed, index]))
+        _compute_references(question, pairs, survey.segments, np.random.default_rng([seed, index]))
         for index, (question, pairs) in enumerate(zip(survey.questions, by_question, strict=True))
     ]
     return references, places
 
 
-def _references(
+def _compute_references(
     question: Question, pairs: Sequence[_Usable], segments: Sequence[Segment], rng: np.random.Generator
 ) -> _References:
     answering = [segments[p.segment] for p in pairs]
@@ -187,27 +191,27 @@ def _references(
     same = (attributes[:, None] == attributes[None, :]) & ~np.eye(len(pairs), dtype=bool)
     all_known = ~(same & ~known).any(axis=1)
     weights = np.where(all_known[:, None], same * n, same)
-    population = _normalised((n if known.all() else np.ones_like(n)) @ observed) if len(pairs) > 1 else None
+    population = _normalise_rows((n if known.all() else np.ones_like(n)) @ observed) if len(pairs) > 1 else None
     return _References(
         observed=observed,
         population=population,
         population_n=int(n.sum()) if known.all() else None,
-        others=_normalised(weights @ observed),
+        others=_normalise_rows(weights @ observed),
         others_n=[int(total) if is_known else None for total, is_known in zip(same @ n, all_known, strict=True)],
         has_others=weights.any(axis=1),
-        shuffled=_other_rows(len(pairs), rng),
-        circular=_circular(question, answering, observed),
+        shuffled=_draw_other_rows(len(pairs), rng),
+        circular=_is_circular(question, answering, observed),
     )
 
 
-def _normalised(weights: Floats) -> Floats:
+def _normalise_rows(weights: Floats) -> Floats:
     """Rows that sum to 1; rows of zeros stay."""
     total = weights.sum(axis=-1, keepdims=True)
     normalised: Floats = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     return normalised
 
 
-def _other_rows(count: int, rng: np.random.Generator) -> Ints:
+def _draw_other_rows(count: int, rng: np.random.Generator) -> Ints:
     """For each row another one, all equally likely; the row itself where it is the only one."""
     if count < 2:
         return np.zeros(count, dtype=np.int64)
@@ -215,7 +219,7 @@ def _other_rows(count: int, rng: np.random.Generator) -> Ints:
     return drawn + (drawn >= np.arange(count))
 
 
-def _circular(question: Question, answering: Sequence[Segment], observed: Floats) -> npt.NDArray[np.bool_]:
+def _is_circular(question: Question, answering: Sequence[Segment], observed: Floats) -> npt.NDArray[np.bool_]:
     """True for the segments whose own attribute the question defines.
 
     Its options name the value of every answering segment of the attribute, and these give their own values at least
@@ -227,59 +231,60 @@ def _circular(question: Question, answering: Sequence[Segment], observed: Floats
         for attribute, value in s.parts:
             parts[attribute].append((row, value))
     for attribute, members in parts.items():
-        options = {_bare(canonical(attribute, option)): i for i, option in enumerate(question.options)}
-        own = [(row, options.get(_bare(canonical(attribute, value)))) for row, value in members]
+        options = {_strip_full_stop(canonical(attribute, option)): i for i, option in enumerate(question.options)}
+        own = [(row, options.get(_strip_full_stop(canonical(attribute, value)))) for row, value in members]
         distinct = len({value for _, value in members})
         shares = [observed[row, i] for row, i in own if i is not None]
-        if len(shares) == len(own) and np.mean(shares) >= CIRCULAR_SHARE and (distinct > 1 or attribute in vocabulary()):
+        if len(shares) == len(own) and np.mean(shares) >= CIRCULAR_SHARE and (distinct > 1 or attribute in load_vocabulary()):
             circular[[row for row, _ in own]] = True
     return circular
 
 
-def _bare(text: str) -> str:
+def _strip_full_stop(text: str) -> str:
     """Text by which an option is recognised as a segment's value: a full stop behind it does not matter."""
-    return normalized(text).rstrip(".,;: ")
+    return normalize_text(text).rstrip(".,;: ")
 
 
-def _responses(
+def _build_responses(
     survey: Survey, usable: Sequence[_Usable], references: Sequence[_References], places: Sequence[tuple[int, int]]
 ) -> pa.Table:
-    def picked(name: str) -> list[Any]:
+    def pick_references(name: str) -> list[Any]:
         return [getattr(references[question], name)[row] for question, row in places]
 
     stand_ins = [
-        (question, other if other != row else None) for (question, row), other in zip(places, picked("shuffled"), strict=True)
+        (question, other if other != row else None)
+        for (question, row), other in zip(places, pick_references("shuffled"), strict=True)
     ]
     segment_of = {place: survey.segments[p.segment].key for place, p in zip(places, usable, strict=True)}
     columns = {
-        **_segment_columns(survey, [p.segment for p in usable]),
-        **_question_columns(survey, references, [p.question for p in usable]),
-        "observed": picked("observed"),
+        **_build_segment_columns(survey, [p.segment for p in usable]),
+        **_build_question_columns(survey, references, [p.question for p in usable]),
+        "observed": pick_references("observed"),
         "n": [p.n for p in usable],
         "n_source": [None if p.n is None else "segment" if p.answer.n is None else "question" for p in usable],
         "n_effective": [p.n_effective for p in usable],
-        "segment_n": _sizes(survey, usable),
-        "circular": picked("circular"),
+        "segment_n": _list_sizes(survey, usable),
+        "circular": pick_references("circular"),
         "population": [references[question].population for question, _ in places],
         "population_n": [references[question].population_n for question, _ in places],
-        "others": [o if has else None for o, has in zip(picked("others"), picked("has_others"), strict=True)],
-        "others_n": picked("others_n"),
+        "others": [o if has else None for o, has in zip(pick_references("others"), pick_references("has_others"), strict=True)],
+        "others_n": pick_references("others_n"),
         "shuffled": [None if row is None else references[question].observed[row] for question, row in stand_ins],
         "shuffled_segment": [None if row is None else segment_of[question, row] for question, row in stand_ins],
     }
-    columns["segment_order"] = segment_order(survey.round, _drawn_pairs(columns))
+    columns["segment_order"] = draw_segment_order(survey.round, _build_draw_frame(columns))
     arrays = [c if isinstance(c := columns[f.name], pa.Array) else pa.array(c, type=f.type) for f in SURVEY_RESPONSES]
     return pa.Table.from_arrays(arrays, schema=SURVEY_RESPONSES)
 
 
-def _drawn_pairs(columns: Mapping[str, Any]) -> pd.DataFrame:
+def _build_draw_frame(columns: Mapping[str, Any]) -> pd.DataFrame:
     """What `segment_order` goes by."""
     names = ("battery", "question_id", "attribute", "segment")
     put_off = np.array(columns["circular"], dtype=bool) | np.array(columns["non_answer"], dtype=bool)
     return pd.DataFrame({name: pd.Series(columns[name], dtype=str) for name in names}).assign(put_off=put_off)
 
 
-def _segment_columns(survey: Survey, rows: Sequence[int]) -> dict[str, Any]:
+def _build_segment_columns(survey: Survey, rows: Sequence[int]) -> dict[str, Any]:
     segments = [survey.segments[i] for i in rows]
     return {
         "round": [survey.round] * len(rows),
@@ -290,7 +295,7 @@ def _segment_columns(survey: Survey, rows: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _sizes(survey: Survey, usable: Sequence[_Usable]) -> list[int | None]:
+def _list_sizes(survey: Survey, usable: Sequence[_Usable]) -> list[int | None]:
     """The segment's size beside each pair: as stated, but never below the n of one of its questions; None where nothing is known of it."""
     sizes = [s.n or 0 for s in survey.segments]
     for p in usable:
@@ -298,10 +303,10 @@ def _sizes(survey: Survey, usable: Sequence[_Usable]) -> list[int | None]:
     return [sizes[p.segment] or None for p in usable]
 
 
-def _question_columns(survey: Survey, references: Sequence[_References], rows: Sequence[int]) -> dict[str, Any]:
+def _build_question_columns(survey: Survey, references: Sequence[_References], rows: Sequence[int]) -> dict[str, Any]:
     """What is the same for all segments, made once per question and spread over the rows."""
-    questions, named, duplicates = survey.questions, batteries(survey.questions), _duplicates(survey.questions)
-    scales = [scale_of(q.options, q.scale, roles=q.roles, positions=q.positions) for q in questions]
+    questions, named, duplicates = survey.questions, assign_batteries(survey.questions), _find_duplicates(survey.questions)
+    scales = [detect_scale(q.options, q.scale, roles=q.roles, positions=q.positions) for q in questions]
     per_question: dict[str, list[Any]] = {
         "question_id": [q.id for q in questions],
         "question_order": list(range(len(questions))),
@@ -319,22 +324,22 @@ def _question_columns(survey: Survey, references: Sequence[_References], rows: S
     return {name: pa.array(c, type=SURVEY_RESPONSES.field(name).type).take(indices) for name, c in per_question.items()}
 
 
-def _duplicates(questions: Sequence[Question]) -> list[str | None]:
+def _find_duplicates(questions: Sequence[Question]) -> list[str | None]:
     """For each question the id of the first one of the round with the same text and options."""
     first: dict[tuple[str, ...], str] = {}
     found: list[str | None] = []
     for q in questions:
-        key = question_key(q.text, q.options)
+        key = make_question_key(q.text, q.options)
         found.append(first.get(key))
         first.setdefault(key, q.id)
     return found
 
 
-def _own_findings(survey: Survey, responses: pa.Table) -> Iterator[Finding]:
+def _check_own_observations(survey: Survey, responses: pa.Table) -> Iterator[Finding]:
     """What only the numbers show."""
     texts: Mapping[str, str] = {q.id: q.text for q in survey.questions}
     circular = sorted(set(responses.filter(responses["circular"])["question_id"].to_pylist()))
-    duplicates = sorted(q.id for q, d in zip(survey.questions, _duplicates(survey.questions), strict=True) if d)
+    duplicates = sorted(q.id for q, d in zip(survey.questions, _find_duplicates(survey.questions), strict=True) if d)
     if circular:
         message = "These questions define segments; for those segments they are left out of the boards and never context."
         yield Finding("info", "circular-question", message, tuple(texts[i] for i in circular))
@@ -342,7 +347,7 @@ def _own_findings(survey: Survey, responses: pa.Table) -> Iterator[Finding]:
         message = "Asked before in the same round, with the same text and options."
         yield Finding("info", "duplicate-question", message, tuple(texts[i] for i in duplicates))
     if unknown := responses["n"].null_count:
-        yield Finding("warning", "n-unknown", _N_UNKNOWN, (f"{unknown:,} of {counted(len(responses), 'pair')}",))
+        yield Finding("warning", "n-unknown", _N_UNKNOWN, (f"{unknown:,} of {format_count(len(responses), 'pair')}",))
     if silent := sorted(set(responses.filter(responses["non_answer"])["segment"].to_pylist())):
         message = (
             "These segments are of people who gave no answer; they are left out of the boards unless asked for (--non-answers)."
@@ -352,7 +357,7 @@ def _own_findings(survey: Survey, responses: pa.Table) -> Iterator[Finding]:
         yield Finding("error", "nothing-usable", "All pairs are in quarantine; its reasons say why.")
 
 
-def _finding_row(round_id: str, finding: Finding) -> dict[str, Any]:
+def _make_survey_finding_row(round_id: str, finding: Finding) -> dict[str, Any]:
     return {
         "round": round_id,
         "level": finding.level,

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.documents import Document, Place, read_document, spelled
-from dtef_pipeline.drift.settings import load_drift_settings, names_models, require_known_names
+from dtef_pipeline.documents import Document, Place, format_path, read_document
+from dtef_pipeline.drift.settings import is_model_specific, load_drift_settings, require_known_names
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.family.run_settings import Door, panel_settings, settings_at
-from dtef_pipeline.survey.settings import SurveySettings, panel_budgets, partitions_of_panel, resolve_panel
+from dtef_pipeline.family.run_settings import Door, list_settings_at, load_panel_settings
+from dtef_pipeline.survey.settings import SurveySettings, resolve_panel, resolve_panel_budgets, select_panel_partitions
 
 Scored = Callable[[], Iterable[tuple[str, str]]]
 """Finds the names and variants of all models with scores."""
@@ -25,7 +25,7 @@ Scored = Callable[[], Iterable[tuple[str, str]]]
 
 def load_panel(path: Path) -> SurveySettings:
     """Read the survey's keys of a panel file. Raises ConfigError with file, line, field, what arrived and what is allowed."""
-    return panel_settings(path, "", SurveySettings) or SurveySettings()
+    return load_panel_settings(path, "", SurveySettings) or SurveySettings()
 
 
 def check_named(path: Path, models: Models, known: Sequence[str], scored: Scored, judges: Scored = tuple) -> SurveySettings:
@@ -35,30 +35,30 @@ def check_named(path: Path, models: Models, known: Sequence[str], scored: Scored
     a model under `drift` that is not asked and has no scores, and for a control that is no language model.
     """
     panel = load_panel(path)
-    document = read_document(path, "panel file", settings_at(SurveySettings, Door.PANEL))
+    document = read_document(path, "panel file", list_settings_at(SurveySettings, Door.PANEL))
     for number, selector in enumerate(panel.models):
         # Without a list in the file it is the default that is asked.
-        with _located(document, ("models", number) if "models" in document.values else ()):
+        with _locate_errors(document, ("models", number) if "models" in document.values else ()):
             models.resolve([selector])
-    with _located(document, ("models",)):
+    with _locate_errors(document, ("models",)):
         resolve_panel(panel, models)
     for selector, budget in panel.budgets.items():
-        with _located(document, ("budgets", selector)):
-            panel_budgets(panel.model_copy(update={"budgets": {selector: budget}}), models)
+        with _locate_errors(document, ("budgets", selector)):
+            resolve_panel_budgets(panel.model_copy(update={"budgets": {selector: budget}}), models)
     for field in ("rounds", "segments") if known else ():
-        with _located(document, (field,)):
-            partitions_of_panel(panel.model_copy(update={"segments": []} if field == "rounds" else {}), known)
+        with _locate_errors(document, (field,)):
+            select_panel_partitions(panel.model_copy(update={"segments": []} if field == "rounds" else {}), known)
     drift = load_drift_settings(path)
-    if names_models(drift):
+    if is_model_specific(drift):
         asked = [(spec.name, spec.variant) for spec in resolve_panel(panel, models)]
         require_known_names(document, drift, asked, scored, judges)
     return panel
 
 
 @contextmanager
-def _located(document: Document, place: Place) -> Iterator[None]:
+def _locate_errors(document: Document, place: Place) -> Iterator[None]:
     """An error inside is one of this place of the document."""
     try:
         yield
     except ConfigError as error:
-        raise document.error(place, str(error).removeprefix(f"{spelled(place)}: ")) from error
+        raise document.error(place, str(error).removeprefix(f"{format_path(place)}: ")) from error

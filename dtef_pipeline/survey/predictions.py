@@ -12,12 +12,12 @@ from dtef_pipeline.asking.calls import CallTable
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.baselines import (
-    OF_NEIGHBOURS,
+    NEIGHBOUR_BASELINES,
     Previous,
-    as_response,
-    baseline_distribution,
-    of_neighbours,
-    why_missing,
+    explain_missing_prediction,
+    format_as_response,
+    predict_distribution,
+    predict_from_neighbours,
 )
 from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
 from dtef_pipeline.survey.blueprint.answers import is_one_distribution
@@ -26,7 +26,7 @@ from dtef_pipeline.survey.question_draw import EVERYTHING, Sample
 from dtef_pipeline.survey.tables import PREDICTIONS, READING
 
 
-def as_listed(options: Sequence[str], reading: Mapping[str, Any] | None) -> tuple[str, ...]:
+def list_options_in_prompt_order(options: Sequence[str], reading: Mapping[str, Any] | None) -> tuple[str, ...]:
     """The options in the order of the prompt; none where the response is not one distribution over them."""
     if not is_one_distribution(reading):
         return ()
@@ -39,7 +39,7 @@ CALLS = CallTable(
     from_prompt=(*KEYS.cell, "prompt_id", "blueprint_hash", "reading"),
     # One text can hold several questions, and stand at two context levels where there is no question to show.
     prompt_key=("prompt_id", KEYS.item, *KEYS.asked),
-    listed=as_listed,
+    listed=list_options_in_prompt_order,
 )
 """How `predictions` follow from `blueprints`."""
 
@@ -70,10 +70,10 @@ def select_prompts(
             blueprints = blueprints.filter(pc.is_in(blueprints[column], pa.array(list(wanted))))
     if sample == EVERYTHING:
         return blueprints
-    return blueprints.filter(pc.is_in(blueprints["question_id"], sample.questions_of(survey)))
+    return blueprints.filter(pc.is_in(blueprints["question_id"], sample.select_questions(survey)))
 
 
-def baseline_rows(
+def build_baseline_rows(
     prompts: pa.Table,
     survey: pa.Table,
     model: ModelSpec,
@@ -88,11 +88,11 @@ def baseline_rows(
     one distribution over the options in the survey's order.
     """
     rows = CALLS.keys(prompts, model, draws, snapshot)
-    if model.model in OF_NEIGHBOURS:
-        texts, why = _from_neighbours(prompts, survey, model, draws, answers or RoundAnswers.of(survey))
+    if model.model in NEIGHBOUR_BASELINES:
+        texts, why = _predict_texts_from_neighbours(prompts, survey, model, draws, answers or RoundAnswers.build_arrays(survey))
     else:
-        texts, why = _from_survey(rows, survey, model, previous)
-    return CALLS.completed(
+        texts, why = _predict_from_survey(rows, survey, model, previous)
+    return CALLS.complete_rows(
         rows,
         {
             "reading": pa.nulls(len(rows), READING),
@@ -104,20 +104,22 @@ def baseline_rows(
     )
 
 
-def _from_survey(
+def _predict_from_survey(
     rows: pa.Table, survey: pa.Table, model: ModelSpec, previous: Previous
 ) -> tuple[list[str | None], Iterable[str]]:
     by_question = {row["question_id"]: row for row in survey.to_pylist()}
     asked = zip(rows["question_id"].to_pylist(), rows["draw"].to_pylist(), strict=True)
-    distributions = [baseline_distribution(model, by_question[question], draw, previous) for question, draw in asked]
-    return [None if d is None else as_response(d) for d in distributions], [why_missing(model)] * len(rows)
+    distributions = [predict_distribution(model, by_question[question], draw, previous) for question, draw in asked]
+    return [None if d is None else format_as_response(d) for d in distributions], [explain_missing_prediction(model)] * len(
+        rows
+    )
 
 
-def _from_neighbours(
+def _predict_texts_from_neighbours(
     prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int, answers: RoundAnswers
 ) -> tuple[list[str | None], Iterable[str]]:
     context = [tuple(shown) for shown in prompts["context_question_ids"].to_pylist()]
     asked = list(zip(prompts["question_id"].to_pylist(), context, strict=True))
-    texts = [None if d is None else as_response(d) for d in of_neighbours(model, asked, survey, answers)]
-    why = [why_missing(model, context=bool(shown)) for shown in context]
+    texts = [None if d is None else format_as_response(d) for d in predict_from_neighbours(model, asked, survey, answers)]
+    why = [explain_missing_prediction(model, context=bool(shown)) for shown in context]
     return [text for text in texts for _ in range(draws)], [reason for reason in why for _ in range(draws)]

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dtef_pipeline.survey.model import Unreadable
-from dtef_pipeline.survey.shares import SUM_TOLERANCE, are_fractions
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.survey.shares import SUM_TOLERANCE, is_fractions
+from dtef_pipeline.text.counted import format_count
 
 _WITH_A_COMMA = re.compile(r"[+-]?\d+,\d+\s?%?")
 
@@ -37,16 +37,16 @@ class Fault:
     detail: str
 
 
-def segment_fault(n: int | None, has_data: bool, min_n: int) -> Fault | None:
+def check_whole_segment(n: int | None, has_data: bool, min_n: int) -> Fault | None:
     """What is wrong with a whole segment of known or unknown size."""
     if n is not None and n < min_n:
-        return Fault("segment-too-small", f"{counted(n, 'respondent')}; at least {min_n} are needed")
+        return Fault("segment-too-small", f"{format_count(n, 'respondent')}; at least {min_n} are needed")
     if not has_data:
         return Fault("no-data", "no percentage for any question; at least one question is needed")
     return None
 
 
-def no_respondents(min_n: int) -> Fault:
+def make_no_respondents_fault(min_n: int) -> Fault:
     """The fault of a pair of a survey that has to state n, where it does not."""
     return Fault("n-unknown", f"no number of respondents, not even of the segment; at least {min_n} are needed")
 
@@ -63,26 +63,27 @@ def pair_fault(
     An n that is not known (None) is no fault. `tolerance`: how far from 100 they may sum, as of `sum_tolerance`.
     """
     if n is not None and n < min_n:
-        return Fault("n-below-minimum", f"{counted(n, 'respondent')}; at least {min_n} are needed")
+        return Fault("n-below-minimum", f"{format_count(n, 'respondent')}; at least {min_n} are needed")
     if len(percentages) != options:
         return Fault(
-            "wrong-length", f"{counted(len(percentages), 'percentage')}; one for each of {counted(options, 'option')} is needed"
+            "wrong-length",
+            f"{format_count(len(percentages), 'percentage')}; one for each of {format_count(options, 'option')} is needed",
         )
     if unreadable := [p for p in percentages if isinstance(p, Unreadable)]:
         cells = ", ".join(repr(str(p)) for p in unreadable)
         if all(_WITH_A_COMMA.fullmatch(p) for p in unreadable):
             return Fault("decimal-comma", f"cells {cells}; a point is needed, as in 34.2")
         return Fault("not-a-number", f"cells {cells}; numbers such as 34.2% or 34.2 are needed")
-    return _number_fault([p for p in percentages if not isinstance(p, Unreadable)], tolerance)
+    return _check_numbers([p for p in percentages if not isinstance(p, Unreadable)], tolerance)
 
 
-def _number_fault(percentages: Sequence[float | None], tolerance: float) -> Fault | None:
+def _check_numbers(percentages: Sequence[float | None], tolerance: float) -> Fault | None:
     numbers = [p for p in percentages if p is not None]
     if not numbers:
         return Fault("no-data", "all cells are blank; a percentage for each option is needed")
     if len(numbers) < len(percentages):
         return Fault(
-            "blank-cells", f"blank: {len(percentages) - len(numbers)} of {counted(len(percentages), 'cell')}; none may be"
+            "blank-cells", f"blank: {len(percentages) - len(numbers)} of {format_count(len(percentages), 'cell')}; none may be"
         )
     if not all(map(math.isfinite, numbers)):
         return Fault("nan", f"percentages {numbers}; finite numbers are needed")
@@ -92,6 +93,6 @@ def _number_fault(percentages: Sequence[float | None], tolerance: float) -> Faul
     if total == 0:
         return Fault("all-zero", f"all percentages are 0; they have to sum to 100 ± {tolerance:g}")
     if abs(total - 100) > tolerance + 1e-9:
-        fractions = ": these are fractions, multiply them by 100" if are_fractions(percentages) else ""
+        fractions = ": these are fractions, multiply them by 100" if is_fractions(percentages) else ""
         return Fault("sum-not-100", f"the percentages sum to {total:.6g}; 100 ± {tolerance:g} is allowed{fractions}")
     return None

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 DRAW_ORDERS = ("draw_order", "segment_order")
 """Columns of `survey_responses` that say what a sample asks: the place of the question in the draw, and that of the segment."""
@@ -60,7 +60,7 @@ _QUESTION_STEP, _SEGMENT_STEP = (math.sqrt(5) - 1) / 2, math.sqrt(3) - 1
 """Steps between neighbours, as parts of the circle of segments: irrational, so that any number of them is spread evenly (Weyl 1916)."""
 
 
-def segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt.NDArray[np.int32]:
+def draw_segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt.NDArray[np.int32]:
     """(pairs,) the place of the segment in the draw of its question, from 0: `--sample-segments S` asks the first S places.
 
     A systematic sample (Madow & Madow 1944). The segments of a question stand on a circle, those of one attribute side by side. The hash of the
@@ -73,11 +73,11 @@ def segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt.NDAr
         pairs: one row per pair in any order: `battery`, `question_id`, `attribute`, `segment`, `put_off` (it comes last).
         seed: another one is another draw.
     """
-    batteries, questions = (_places(pairs[name], "draw", round_id) for name in ("battery", "question_id"))
+    batteries, questions = (_draw_places(pairs[name], "draw", round_id) for name in ("battery", "question_id"))
     named = pairs[["battery", "question_id"]].drop_duplicates().itertuples(index=False, name=None)
     in_battery_order = sorted(named, key=lambda one: (batteries[one[0]], questions[one[1]]))
     turn = {question: place for place, (_, question) in enumerate(in_battery_order)}
-    attributes, segments = (_places(pairs[name], "segments", round_id, seed) for name in ("attribute", "segment"))
+    attributes, segments = (_draw_places(pairs[name], "segments", round_id, seed) for name in ("attribute", "segment"))
     circle = np.lexsort((pairs["segment"].map(segments), pairs["attribute"].map(attributes), pairs["put_off"]))
     begin = int(digest("segments", round_id, seed), 16) / 16**32
     order = np.empty(len(pairs), dtype=np.int32)
@@ -87,16 +87,16 @@ def segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt.NDAr
         needed = len(places) - int(pairs["put_off"].to_numpy()[places].sum())
         first = begin + turn[str(question)] * _QUESTION_STEP
         order[places] = np.arange(len(places))
-        order[places[_around(needed, first % 1)]] = np.arange(needed)
+        order[places[_step_around(needed, first % 1)]] = np.arange(needed)
     return order
 
 
-def _places(names: pd.Series[str], *keys: object) -> dict[str, int]:
+def _draw_places(names: pd.Series[str], *keys: object) -> dict[str, int]:
     """Places of the distinct names in the order of their hashes."""
     return {name: place for place, name in enumerate(sorted(names.unique(), key=lambda name: digest(*keys, name)))}
 
 
-def _around(count: int, first: float) -> npt.NDArray[np.int64]:
+def _step_around(count: int, first: float) -> npt.NDArray[np.int64]:
     """(count,) places of a circle in steps that visit each of them once; `first`: where on it they begin, from 0 to 1."""
     step = min(
         (step for step in range(1, count + 1) if math.gcd(step, count) == 1),
@@ -124,7 +124,7 @@ class Sample(NamedTuple):
         pair = "round, segment, question_id"
         return f"({pair}) IN (SELECT {pair} FROM survey_responses WHERE {self.sql})" if self.sql else None
 
-    def questions_of(self, survey: pa.Table) -> pa.Array:
+    def select_questions(self, survey: pa.Table) -> pa.Array:
         """Ids of the questions that a segment is asked, given `question_id` and what DRAW_ORDERS names of its `survey_responses`."""
         for name, number in zip(DRAW_ORDERS, self, strict=True):
             survey = survey if number is None else survey.filter(pc.less(survey[name], number))
@@ -135,7 +135,7 @@ class Sample(NamedTuple):
 EVERYTHING = Sample()
 
 
-def what_it_tells(questions: pd.DataFrame, number: int | None) -> str:
+def describe_draw(questions: pd.DataFrame, number: int | None) -> str:
     """How many questions of how many batteries are asked, and whether results can have intervals, tests and tiers; else the N that gives them.
 
     Args:
@@ -146,14 +146,14 @@ def what_it_tells(questions: pd.DataFrame, number: int | None) -> str:
     targets, limit = questions[questions["is_target"]], number or np.inf
     places = targets.groupby("cluster")["draw_order"].min().sort_values()
     asked, batteries = int((questions["draw_order"] < limit).sum()), int((places < limit).sum())
-    many = counted(len(questions), "question")
-    said = f"{asked} of {many}" if asked < len(questions) else f"all {many}"
-    among = counted(len(places), "battery")
+    many = format_count(len(questions), "question")
+    asked_text = f"{asked} of {many}" if asked < len(questions) else f"all {many}"
+    among = format_count(len(places), "battery")
     among = f"{batteries} of {among}" if batteries < len(places) else among
-    return f"{said}, in {among}: {_verdict(batteries, places)}"
+    return f"{asked_text}, in {among}: {_describe_power(batteries, places)}"
 
 
-def _verdict(batteries: int, places: pd.Series[int]) -> str:
+def _describe_power(batteries: int, places: pd.Series[int]) -> str:
     """`places`: of every battery the place in the draw of its first question, in ascending order."""
     if batteries >= MIN_CLUSTERS:
         return "enough for intervals, tests and tiers"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from dtef_pipeline.asking.draws import Draws
-from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec, strip_settings
 from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import (
@@ -22,8 +22,8 @@ from dtef_pipeline.family.run_settings import (
 )
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
-from dtef_pipeline.survey.identity import round_order
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.survey.identity import make_round_order
+from dtef_pipeline.text.nearest import list_nearest
 
 if TYPE_CHECKING:
     from dtef_pipeline.survey.question_draw import Sample
@@ -32,7 +32,7 @@ Drawn = Annotated[int | None, Field(ge=1, le=1_000_000)]
 """How many questions, or segments, of a round are asked; None: all."""
 
 
-def _each(spell: Callable[[str], str]) -> AfterValidator:
+def _validate_each(spell: Callable[[str], str]) -> AfterValidator:
     """Each text of a list in its one spelling; `spell` raises ConfigError for one that is not allowed."""
 
     def spell_all(texts: list[str]) -> list[str]:
@@ -44,9 +44,9 @@ def _each(spell: Callable[[str], str]) -> AfterValidator:
     return AfterValidator(spell_all)
 
 
-def _condition(text: str) -> str:
+def _spell_condition(text: str) -> str:
     """As blueprints spell it. The words of an experiment's own system prompt are not known here."""
-    return text if "+system=" in text else BlueprintOptions.of_condition(text).condition
+    return text if "+system=" in text else BlueprintOptions.parse_condition(text).condition
 
 
 class SurveySettings(RunSettings):
@@ -71,15 +71,15 @@ class SurveySettings(RunSettings):
     """Of every language model that takes one and does not say its own; null: each model's own."""
     context_levels: Annotated[
         list[str],
-        BeforeValidator(ContextLevel.written),
-        _each(lambda level: str(ContextLevel(level))),
+        BeforeValidator(ContextLevel.convert_numbers),
+        _validate_each(lambda level: str(ContextLevel(level))),
         Setting(option="--context", unset="0"),
     ] = []
     """Number of context questions: other questions, shown with the group's answers; or all. Where none is given, prompts are made without
     context questions, and those of all levels that were made are asked."""
     conditions: Annotated[
         list[str],
-        _each(_condition),
+        _validate_each(_spell_condition),
         Setting(option="--condition", metavar="TASK[/FORMAT][+WORD...]", unset="distribution/attribute-label"),
     ] = [BlueprintOptions().condition]
     """Way of asking, such as shift/narrative+cot or batch=3+tokens=8000: a task (distribution, shift, synthetic-individuals, batch), a format of
@@ -134,7 +134,7 @@ SURVEY_STAGE_SETTINGS = {
 """By stage, the settings that it takes."""
 
 
-def survey_run_config(settings: SurveySettings) -> dict[str, dict[str, Any]]:
+def build_survey_run_config(settings: SurveySettings) -> dict[str, dict[str, Any]]:
     """Run configuration of the stages that take any: one snapshot is asked, scored and aggregated.
 
     Conditions are named though they are as usual: whoever looks up what a run asked finds them there.
@@ -148,15 +148,15 @@ def survey_run_config(settings: SurveySettings) -> dict[str, dict[str, Any]]:
 
 def resolve_panel(panel: SurveySettings, models: Models) -> tuple[ModelSpec, ...]:
     """The models of a panel or a manifest, at its temperature. Raises ConfigError for one that is not known."""
-    return models.resolve([spec.name for selector in panel.models for spec in _at_temperature(panel, selector, models)])
+    return models.resolve([spec.name for selector in panel.models for spec in _resolve_at_temperature(panel, selector, models)])
 
 
-def panel_budgets(panel: SurveySettings, models: Models) -> dict[str, Budget]:
+def resolve_panel_budgets(panel: SurveySettings, models: Models) -> dict[str, Budget]:
     """Budgets by the names that models are asked by. Raises ConfigError for one of a model that is not asked."""
     asked = {spec.name: spec for spec in resolve_panel(panel, models)}
     found: dict[str, Budget] = {}
     for selector, budget in panel.budgets.items():
-        for spec in _at_temperature(panel, selector, models):
+        for spec in _resolve_at_temperature(panel, selector, models):
             if spec.name not in asked:
                 raise ConfigError(f"budgets.{selector}: allowed: a model that is asked: {', '.join(asked)}")
             bounds = {**spec.budget.model_dump(exclude_none=True), **budget.model_dump(exclude_none=True)}
@@ -164,15 +164,15 @@ def panel_budgets(panel: SurveySettings, models: Models) -> dict[str, Budget]:
     return found
 
 
-def with_named_models(panel: SurveySettings, models: Models) -> SurveySettings:
-    """The settings with each model, and each budget, under the name that it is asked by. Raises ConfigError as `panel_budgets`."""
+def resolve_panel_models(panel: SurveySettings, models: Models) -> SurveySettings:
+    """The settings with each model, and each budget, under the name that it is asked by. Raises ConfigError as `resolve_panel_budgets`."""
     names = [spec.name for spec in resolve_panel(panel, models)]
-    return panel.model_copy(update={"models": names, "budgets": panel_budgets(panel, models)})
+    return panel.model_copy(update={"models": names, "budgets": resolve_panel_budgets(panel, models)})
 
 
-def _at_temperature(panel: SurveySettings, selector: str, models: Models) -> Iterator[ModelSpec]:
+def _resolve_at_temperature(panel: SurveySettings, selector: str, models: Models) -> Iterator[ModelSpec]:
     """What a selector stands for. One that says a temperature keeps it, as do models that have or take none."""
-    says_so = "temperature=" in selector.removeprefix(base_selector(selector))
+    says_so = "temperature=" in selector.removeprefix(strip_settings(selector))
     for spec in models.resolve([selector]):
         fixed = spec.is_computed or spec.is_local or spec.temperature is None
         if says_so or fixed or panel.temperature is None:
@@ -181,21 +181,21 @@ def _at_temperature(panel: SurveySettings, selector: str, models: Models) -> Ite
             yield from models.resolve([spec.name], {"temperature": panel.temperature})
 
 
-def partitions_of_panel(panel: SurveySettings, known: Sequence[str]) -> list[str]:
+def select_panel_partitions(panel: SurveySettings, known: Sequence[str]) -> list[str]:
     """The partitions of a panel among those `known`, in their order. Raises ConfigError for a round or a segment that is not there."""
     rounds = [split_partition_key(key)[0] for key in known]
     if absent := sorted(set(panel.rounds) - set(rounds)):
-        there = ", ".join(sorted(set(rounds), key=round_order)) or "none"
-        raise ConfigError(f"rounds: {_in_words(absent)} not ingested; ingested: {there}")
+        there = ", ".join(sorted(set(rounds), key=make_round_order)) or "none"
+        raise ConfigError(f"rounds: {_format_given_names(absent)} not ingested; ingested: {there}")
     of_rounds = [key for key, own in zip(known, rounds, strict=True) if not panel.rounds or own in panel.rounds]
     segments = {split_partition_key(key)[1] for key in of_rounds}
     if absent := sorted(set(panel.segments) - segments):
         raise ConfigError(
-            f"segments: {_in_words(absent)} in none of the chosen rounds; their segments: {nearest(absent[0], segments)}"
+            f"segments: {_format_given_names(absent)} in none of the chosen rounds; their segments: {list_nearest(absent[0], segments)}"
         )
     return [key for key in of_rounds if not panel.segments or split_partition_key(key)[1] in panel.segments]
 
 
-def _in_words(names: Sequence[str]) -> str:
+def _format_given_names(names: Sequence[str]) -> str:
     """Names as they arrived; those that would turn round the words beside them, spelled out."""
     return ", ".join(one if one.isprintable() else repr(one) for one in names)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.model import Finding, Survey, Unreadable
-from dtef_pipeline.text.beginning import beginning
+from dtef_pipeline.text.beginning import shorten_to_line
 
 Percentages = Sequence[float | Unreadable | None]
 
@@ -54,43 +54,43 @@ def sum_tolerance(distributions: Iterable[Percentages]) -> float:
     The unit is that of the cell with most decimals: 6 whole percentages may sum to 97 .. 103.
     """
     listed = [[p for p in shares if isinstance(p, float | int) and math.isfinite(p)] for shares in distributions]
-    decimals = max((_decimals(p) for shares in listed for p in shares), default=_FINEST_UNIT_DECIMALS)
+    decimals = max((_count_decimals(p) for shares in listed for p in shares), default=_FINEST_UNIT_DECIMALS)
     return max(SUM_TOLERANCE, max(map(len, listed), default=0) * 10.0**-decimals / 2)
 
 
-def _decimals(value: float) -> int:
+def _count_decimals(value: float) -> int:
     return next(
         (d for d in range(_FINEST_UNIT_DECIMALS) if abs(value * 10**d - round(value * 10**d)) < 1e-6), _FINEST_UNIT_DECIMALS
     )
 
 
-def are_fractions(shares: Percentages) -> bool:
+def is_fractions(shares: Percentages) -> bool:
     """Whether the cells are from 0 to 1 and sum to 1, but for rounding."""
     if not is_readable(shares):
         return False
-    percent = [round(100 * p, 9) for p in _numbers(shares)]
+    percent = [round(100 * p, 9) for p in _list_numbers(shares)]
     return max(percent) <= 100 and abs(sum(percent) - 100) <= sum_tolerance([percent])
 
 
 def is_readable(shares: Percentages) -> bool:
     """Whether every cell is a number of 0 or more."""
-    return bool(shares) and len(_numbers(shares)) == len(shares) and all(p >= 0 for p in _numbers(shares))
+    return bool(shares) and len(_list_numbers(shares)) == len(shares) and all(p >= 0 for p in _list_numbers(shares))
 
 
-def _numbers(shares: Percentages) -> list[float]:
+def _list_numbers(shares: Percentages) -> list[float]:
     return [p for p in shares if isinstance(p, float | int) and math.isfinite(p)]
 
 
-def in_percent(survey: Survey) -> Survey:
+def convert_to_percent(survey: Survey) -> Survey:
     """The survey; times 100 where no cell is above 1 and most pairs sum to 1: no percentages of a survey do that."""
-    answered = [a.percentages for a in survey.answers if any(_numbers(a.percentages))]
-    if any(max(_numbers(shares)) > 1 for shares in answered) or 2 * sum(map(are_fractions, answered)) <= len(answered):
+    answered = [a.percentages for a in survey.answers if any(_list_numbers(a.percentages))]
+    if any(max(_list_numbers(shares)) > 1 for shares in answered) or 2 * sum(map(is_fractions, answered)) <= len(answered):
         return survey
-    answers = [replace(a, percentages=tuple(map(_times_100, a.percentages))) for a in survey.answers]
+    answers = [replace(a, percentages=tuple(map(_multiply_by_100, a.percentages))) for a in survey.answers]
     return replace(survey, answers=tuple(answers), findings=(*survey.findings, Finding("warning", "fractions", _FRACTIONS)))
 
 
-def _times_100(share: float | Unreadable | None) -> float | Unreadable | None:
+def _multiply_by_100(share: float | Unreadable | None) -> float | Unreadable | None:
     return share if share is None or isinstance(share, Unreadable) else round(100 * share, 9)
 
 
@@ -106,7 +106,7 @@ def _is_of_one_item(options: Sequence[str]) -> bool:
     return {"yes", "no"} <= {option.casefold() for option in options} or any(map(_NOT_CHOSEN.fullmatch, options))
 
 
-def without_multi_select(survey: Survey) -> Survey:
+def remove_multi_select(survey: Survey) -> Survey:
     """The survey without questions of several answers a person, which a finding names. Raises SurveyError where nothing else is left.
 
     By the text, or by one segment above 100 that no rounding explains. A cell above 100 is a fault of its own, and proves nothing.
@@ -119,15 +119,17 @@ def without_multi_select(survey: Survey) -> Survey:
             shares[a.question_id].append(a.percentages)
     why = {q.id: "its text says so" for q in survey.questions if has_several_answers(q.text, q.options)}
     for question_id, of_question in shares.items():
-        for place, total in _above(of_question):
+        for place, total in _find_above_100(of_question):
             why.setdefault(question_id, f"{places[question_id, place]}: {total:.6g} %")
     if not why:
         return survey
-    items = tuple(f"{beginning(q.text)} ({why[q.id]})" for q in survey.questions if q.id in why)
+    items = tuple(f"{shorten_to_line(q.text)} ({why[q.id]})" for q in survey.questions if q.id in why)
     if len(items) == len(survey.questions):
         allowed = "at least one question with a single answer a person"
-        said = ". ".join([_DROPPED, *(f.message for f in survey.findings if f.level == "warning" and f.items)])
-        raise SurveyError(f"no question is left to predict. {said}", where=survey.path, arrived=items[0], allowed=allowed)
+        finding_text = ". ".join([_DROPPED, *(f.message for f in survey.findings if f.level == "warning" and f.items)])
+        raise SurveyError(
+            f"no question is left to predict. {finding_text}", where=survey.path, arrived=items[0], allowed=allowed
+        )
     return replace(
         survey,
         questions=tuple(q for q in survey.questions if q.id not in why),
@@ -136,10 +138,10 @@ def without_multi_select(survey: Survey) -> Survey:
     )
 
 
-def _above(of_question: Sequence[Percentages]) -> Iterator[tuple[int, float]]:
+def _find_above_100(of_question: Sequence[Percentages]) -> Iterator[tuple[int, float]]:
     """(place, sum) of the answers that sum to more than rounding explains."""
     most = 100 + sum_tolerance(of_question) + 1e-9
     for place, shares in enumerate(of_question):
-        numbers = _numbers(shares)
+        numbers = _list_numbers(shares)
         if sum(numbers) > most and max(numbers) <= 100:
             yield place, sum(numbers)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import COMPUTED
-from dtef_pipeline.family.stage import Check, Inputs, Stage, Tables, unique
-from dtef_pipeline.survey.boards.segment_results import ASKED, segment_results
+from dtef_pipeline.family.stage import Check, Inputs, Stage, Tables, make_uniqueness_check
+from dtef_pipeline.survey.boards.segment_results import ASKED, compute_segment_results
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
@@ -44,7 +44,7 @@ def _score_counts(tables: Tables) -> Mapping[str, Any]:
     }
 
 
-def _unreadable_models(_: Inputs, rows: pa.Table) -> Iterator[str]:
+def _list_barely_parsed_models(_: Inputs, rows: pa.Table) -> Iterator[str]:
     frame = rows.to_pandas()
     frame = frame[frame["status"].isin(ANSWERED)]
     rates = (frame["status"] == "ok").groupby(frame["model"]).mean()
@@ -67,7 +67,7 @@ SCORES_STAGE = Stage(
     alone=True,
     snapshot=lambda settings: settings.only_snapshot,
     checks=(
-        unique(
+        make_uniqueness_check(
             "scores_unique",
             "A (prompt, context level, model variant, draw, snapshot) is scored once.",
             "scores",
@@ -78,7 +78,7 @@ SCORES_STAGE = Stage(
             "Warns of models for which fewer than nine in ten responses could be read as a distribution.",
             "scores",
             ("model", "status"),
-            _unreadable_models,
+            _list_barely_parsed_models,
         ),
     ),
     preview=("question_id", "model", "context_level", "status", "score", "js"),
@@ -91,7 +91,7 @@ def aggregate_segments(inputs: Sequence[Inputs], settings: SurveySettings) -> Ma
     """The results of segments by partition. One query for many: it costs as much as one for each."""
     scores = pa.concat_tables([one.read("scores") for one in inputs])
     asked = pa.concat_tables([one.read("survey_responses", list(ASKED)) for one in inputs])
-    rows = segment_results(scores, asked)
+    rows = compute_segment_results(scores, asked)
     of_level = {one.key: one.levels for one in inputs}
     return {
         key: {
@@ -108,7 +108,7 @@ def aggregate_segment(inputs: Inputs, settings: SurveySettings) -> Tables:
     return aggregate_segments([inputs], settings)[inputs.key]
 
 
-def _best_results(tables: Tables) -> Mapping[str, Any]:
+def _summarise_best_results(tables: Tables) -> Mapping[str, Any]:
     rows = tables["segment_results"]
     clean = rows.filter(pc.equal(rows["targets"], "clean")).sort_by([("score", "descending")])
     shown = ["model", "context_level", "snapshot", "n_total", "n_scored", "parse_rate", "score", "score_low", "score_high"]
@@ -134,12 +134,12 @@ RESULTS_STAGE = Stage(
     alone=True,
     snapshot=lambda settings: settings.only_snapshot,
     checks=(
-        unique(
+        make_uniqueness_check(
             "results_unique",
             "A (model variant, context level, condition, targets, snapshot) has one row.",
             "segment_results",
             ("model_variant", "model", "context_level", "condition", "targets", "snapshot"),
         ),
     ),
-    metadata=_best_results,
+    metadata=_summarise_best_results,
 )

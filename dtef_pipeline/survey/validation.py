@@ -7,18 +7,18 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 
 from dtef_pipeline.errors import SurveyError
-from dtef_pipeline.identity import normalized
+from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.survey.answer_scales.non_answers import OPTION_ROLES, Role
-from dtef_pipeline.survey.attributes import unique_keys
+from dtef_pipeline.survey.attributes import require_unique_segment_keys
 from dtef_pipeline.survey.model import Question, Survey, Unreadable
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.text.counted import list_first_names
 
 _WRITTEN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _MOST_PEOPLE = 2**31 - 1  # what the tables can hold
 _MOST_SHOWN = 12  # names listed in a message before it stops
 
 
-def named_round(name: str) -> str:
+def find_round_name(name: str) -> str:
     """The round of a directory, file or survey id, blank when it makes none: another name can then be given."""
     try:
         return round_id(name, where="")
@@ -42,11 +42,11 @@ def require_columns(found: Sequence[str], required: Sequence[str], *, where: str
     """Raise when a table lacks a column."""
     missing = [name for name in required if name not in found]
     if missing:
-        problem = f"missing {'column' if len(missing) == 1 else 'columns'} {listed(missing)}"
-        raise SurveyError(problem, where=where, line=1, arrived=listed(found), allowed=f"columns {', '.join(required)}")
+        problem = f"missing {'column' if len(missing) == 1 else 'columns'} {list_names(missing)}"
+        raise SurveyError(problem, where=where, line=1, arrived=list_names(found), allowed=f"columns {', '.join(required)}")
 
 
-def percentage(cell: str) -> float | Unreadable | None:
+def parse_percentage(cell: str) -> float | Unreadable | None:
     """`34.2%`, `34.2 %` and `34.2` are 34.2; a blank cell is None; `nan` and `-3%` are numbers, checked later."""
     text = cell.strip().removesuffix("%").strip()
     if not text:
@@ -58,13 +58,13 @@ def percentage(cell: str) -> float | Unreadable | None:
     return Unreadable(cell.strip())
 
 
-def whole_number(cell: str) -> int | None:
+def parse_whole_count(cell: str) -> int | None:
     """A count of people: `12`, `12.0`; None for a blank cell and for what is no such count (`<NA>`, `-1`, `1.5`)."""
     text = cell.strip()
-    return people(float(text)) if _WRITTEN_NUMBER.fullmatch(text) else None
+    return parse_people_count(float(text)) if _WRITTEN_NUMBER.fullmatch(text) else None
 
 
-def weighted_count(cell: str) -> float | Unreadable | None:
+def parse_weighted_count(cell: str) -> float | Unreadable | None:
     """A count of people that weights may have made a fraction: `12`, `12.5`; a blank is None, `<NA>` and `-1` are `Unreadable`."""
     text = cell.strip()
     if not text:
@@ -73,14 +73,14 @@ def weighted_count(cell: str) -> float | Unreadable | None:
     return count if 0 <= count <= _MOST_PEOPLE else Unreadable(text)
 
 
-def effective_size(value: object) -> float | None:
+def parse_effective_size(value: object) -> float | None:
     """The number as an effective number of respondents, None when it is none: 0, negative, broken or infinite."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 < value <= _MOST_PEOPLE else None
 
 
-def people(value: float) -> int | None:
+def parse_people_count(value: float) -> int | None:
     """The number as a count of people, None when it is none: negative, broken, infinite or beyond mankind."""
     return int(value) if 0 <= value <= _MOST_PEOPLE and value == int(value) else None
 
@@ -94,16 +94,16 @@ def check_question(question: Question, *, where: str, line: int | None) -> None:
         raise SurveyError(problem, where=where, line=line, arrived=list(question.options), allowed="at least two named options")
     first: dict[str, str] = {}
     for option in question.options:
-        key = normalized(option)
+        key = normalize_text(option)
         if key in first:
             problem = f"question {question.id} has the same option twice"
             raise SurveyError(problem, where=where, line=line, arrived=[first[key], option], allowed="each option once")
         first[key] = option
 
 
-def stated_role(cell: object, *, where: str, line: int | None) -> Role | None:
+def parse_role(cell: object, *, where: str, line: int | None) -> Role | None:
     """The role that a cell states for an option; None where it is blank."""
-    text = normalized(str(cell)) if cell is not None else ""
+    text = normalize_text(str(cell)) if cell is not None else ""
     known = next((role for role in OPTION_ROLES if role == text), None)
     if text and known is None:
         raise SurveyError(
@@ -112,7 +112,7 @@ def stated_role(cell: object, *, where: str, line: int | None) -> Role | None:
     return known
 
 
-def stated_position(cell: object, *, where: str, line: int | None) -> float | None:
+def parse_position(cell: object, *, where: str, line: int | None) -> float | None:
     """The place on the scale that a cell states for an option; None where it is blank."""
     text = str(cell).strip() if cell is not None else ""
     if text and (isinstance(cell, bool) or not _WRITTEN_NUMBER.fullmatch(text) or not isfinite(float(text))):
@@ -150,7 +150,7 @@ def require_questions(questions: Sequence[Question], *, where: str) -> None:
         raise SurveyError(problem, where=where)
 
 
-def checked(survey: Survey) -> Survey:
+def check_survey(survey: Survey) -> Survey:
     """The survey, once it is known to be of one piece: questions and segments, no key twice, each answer to one of both."""
     if not survey.round:
         problem, allowed = "neither its name nor its id makes a round id", "a name for the round (--round), such as GD4"
@@ -158,14 +158,14 @@ def checked(survey: Survey) -> Survey:
     require_questions(survey.questions, where=survey.path)
     if not survey.segments:
         raise SurveyError("no segment: a survey needs at least one demographic group", where=survey.path)
-    unique_keys(survey.segments, where=survey.path)
+    require_unique_segment_keys(survey.segments, where=survey.path)
     segments, questions = {s.key for s in survey.segments}, {q.id for q in survey.questions}
     seen: set[tuple[str, str]] = set()
     for a in survey.answers:
         if a.segment not in segments or a.question_id not in questions:
             problem, arrived = "an answer of an unknown segment or to an unknown question", [a.segment, a.question_id]
             raise SurveyError(
-                problem, where=a.file, line=a.line, arrived=arrived, allowed=f"questions {listed(sorted(questions))}"
+                problem, where=a.file, line=a.line, arrived=arrived, allowed=f"questions {list_names(sorted(questions))}"
             )
         if (a.segment, a.question_id) in seen:
             problem = f"two answers of segment {a.segment} to question {a.question_id}"
@@ -174,6 +174,6 @@ def checked(survey: Survey) -> Survey:
     return survey
 
 
-def listed(names: Iterable[object]) -> str:
+def list_names(names: Iterable[object]) -> str:
     """The names for a message, cut after a dozen."""
-    return and_more([str(name) for name in names], _MOST_SHOWN)
+    return list_first_names([str(name) for name in names], _MOST_SHOWN)

@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import takewhile
 
-from dtef_pipeline.identity import normalized
+from dtef_pipeline.identity import normalize_text
 
 STEM_WORDS = 8
 """Words that two neighbours over one scale share as their stem: as many as open `To what extent, if at all, do you trust ...`."""
@@ -31,21 +31,21 @@ class Wording:
     """False of an item that asks nothing by itself, such as `A romantic partner.`: what it is asked of stands before the list."""
 
     @classmethod
-    def of(cls, text: str, options: Sequence[str]) -> Wording:
+    def reduce_wording(cls, text: str, options: Sequence[str]) -> Wording:
         """Of a question's text and options."""
         asks = text.rstrip().endswith((":", "…", "...")) or "?" in text
-        own = words(text)
-        return cls(own, numbered(own), _options(options), asks)
+        own = split_words(text)
+        return cls(own, number_words(own), _normalise_options(options), asks)
 
-    def options_alike(self, other: Wording) -> bool:
+    def has_alike_options(self, other: Wording) -> bool:
         """Whether at least half of the longer list of options is in both: a scale with another label or a middle more is the same scale."""
         return 2 * len(self.options & other.options) >= max(len(self.options), len(other.options))
 
-    def shares_stem(self, other: Wording) -> bool:
+    def has_shared_stem(self, other: Wording) -> bool:
         """Whether the texts differ in one part: what opens and ends both is `STEM_WORDS` long, or half of the longer text and no mere `A`."""
         enough = min(STEM_WORDS, max(_SHORT_STEM, len(self.words) / 2, len(other.words) / 2))
-        opening = common([self.words, other.words])
-        ending = common([self.words[opening:][::-1], other.words[opening:][::-1]])
+        opening = count_common_words([self.words, other.words])
+        ending = count_common_words([self.words[opening:][::-1], other.words[opening:][::-1]])
         return opening + ending >= enough or self.words == other.words
 
     def is_same_text(self, other: Wording) -> bool:
@@ -53,25 +53,25 @@ class Wording:
 
         `Which statement comes closer to your view?` over two unlike lists of options is two questions.
         """
-        return self.words == other.words and (self.options_alike(other) or self._regrouped(other))
+        return self.words == other.words and (self.has_alike_options(other) or self._is_regrouped(other))
 
     def is_variant(self, other: Wording) -> bool:
         """Whether it is one question in two wordings, over the same options: `SAME_SHARE` of the words are in both."""
-        return self.options == other.options and share(self.numbered, other.numbered) >= SAME_SHARE
+        return self.options == other.options and compute_word_share(self.numbered, other.numbered) >= SAME_SHARE
 
-    def _regrouped(self, other: Wording) -> bool:
+    def _is_regrouped(self, other: Wording) -> bool:
         """Whether one list of options has no word that the other lacks."""
         own, others = ({word for option in options for word in option.split()} for options in (self.options, other.options))
         return own <= others or others <= own
 
 
-def words(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
     """The words of a text without remarks in brackets; of one that is nothing else, all words."""
-    plain = normalized(text)
+    plain = normalize_text(text)
     return tuple(re.findall(r"\w+", _IN_BRACKETS.sub(" ", plain)) or re.findall(r"\w+", plain)) or (plain,)
 
 
-def numbered(found: Sequence[str]) -> frozenset[tuple[str, int]]:
+def number_words(found: Sequence[str]) -> frozenset[tuple[str, int]]:
     """The words, each with how often it came before, so that a set holds those that come twice."""
     before: Counter[str] = Counter()
     pairs = []
@@ -81,7 +81,7 @@ def numbered(found: Sequence[str]) -> frozenset[tuple[str, int]]:
     return frozenset(pairs)
 
 
-def share(one: Set[tuple[str, int]], other: Set[tuple[str, int]]) -> float:
+def compute_word_share(one: Set[tuple[str, int]], other: Set[tuple[str, int]]) -> float:
     """Share of the words (`numbered`) of two texts that are in both, from 0 to 1 (Dice, 1945).
 
     0 for texts that are too short, or too unlike in length for `SAME_SHARE`.
@@ -92,12 +92,12 @@ def share(one: Set[tuple[str, int]], other: Set[tuple[str, int]]) -> float:
     return 2 * len(one & other) / both
 
 
-def _options(options: Sequence[str]) -> frozenset[str]:
+def _normalise_options(options: Sequence[str]) -> frozenset[str]:
     """The options as they are compared; with their remarks where they differ in these alone."""
-    bare = [" ".join(words(option)) for option in options]
-    return frozenset(bare if len({*bare}) == len(bare) else map(normalized, options))
+    bare = [" ".join(split_words(option)) for option in options]
+    return frozenset(bare if len({*bare}) == len(bare) else map(normalize_text, options))
 
 
-def common(texts: Sequence[Sequence[str]]) -> int:
+def count_common_words(texts: Sequence[Sequence[str]]) -> int:
     """How many words at the beginning are the same in all texts."""
     return sum(1 for _ in takewhile(lambda words: len({*words}) == 1, zip(*texts, strict=False)))

@@ -20,17 +20,17 @@ _WRITTEN_ALIKE = {
 }
 
 
-class _Aligned(dict[int, str]):
+class _AlignmentTable(dict[int, str]):
     """Translation table for `str.translate`: one character for one."""
 
     def __missing__(self, code: int) -> str:
-        char = _aligned_character(chr(code))
+        char = _align_character(chr(code))
         if len(self) < 10_000:
             self[code] = char
         return char
 
 
-def _aligned_character(char: str) -> str:
+def _align_character(char: str) -> str:
     if (digit := unicodedata.decimal(char, None)) is not None:
         return str(digit)
     if unicodedata.category(char) == "Zs":
@@ -41,16 +41,18 @@ def _aligned_character(char: str) -> str:
     return char
 
 
-_TABLE_OF_LIKE = _Aligned({code: chr(code) for code in range(128)} | {ord(char): like for char, like in _WRITTEN_ALIKE.items()})
+_TABLE_OF_LIKE = _AlignmentTable(
+    {code: chr(code) for code in range(128)} | {ord(char): like for char, like in _WRITTEN_ALIKE.items()}
+)
 
 
-def aligned(text: str) -> str:
+def align_text(text: str) -> str:
     """The text with ASCII digits, hyphens for minus signs and dashes, plain quotes, full-width forms as ASCII; as long as it was."""
     return text if text.isascii() else text.translate(_TABLE_OF_LIKE)
 
 
-def aligned_lower(text: str) -> str:
+def align_lower(text: str) -> str:
     """The same in lower case: of all letters where that keeps the length, else of the ASCII ones."""
-    text = aligned(text)
+    text = align_text(text)
     lower = text.lower()
     return lower if len(lower) == len(text) else text.translate(_LOWER_ASCII)

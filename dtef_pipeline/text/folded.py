@@ -14,21 +14,21 @@ _CAPITAL_LOOKALIKES = str.maketrans(
 """Such letters that look like Latin capitals, small ones among them."""
 
 
-def folded(text: str) -> tuple[str, Sequence[int]]:
+def fold_text(text: str) -> tuple[str, Sequence[int]]:
     """The text in lower case without marks, invisible and look-alike characters, and the place of each of its characters in the text."""
     if text.isascii():
         return text.lower(), range(len(text))
     kept: list[str] = []
     places: list[int] = []
     for place, character in enumerate(text):
-        for one in _folded_characters(character):
+        for one in _fold_character(character):
             kept.append(one)
             places.append(place)
     return "".join(kept), places
 
 
 @lru_cache(maxsize=20_000)
-def _folded_characters(character: str) -> str:
+def _fold_character(character: str) -> str:
     apart = unicodedata.normalize("NFKD", character.translate(_CAPITAL_LOOKALIKES).casefold()).casefold().translate(_LOOKALIKES)
     return "".join(one for one in apart if not _is_mark(one))
 
@@ -38,7 +38,7 @@ def _is_mark(character: str) -> bool:
     return unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc") and character not in "\t\n\r"
 
 
-def past_marks(text: str, place: int) -> int:
+def skip_marks(text: str, place: int) -> int:
     """The first place from this one on at which no mark stands."""
     while place < len(text) and _is_mark(text[place]):
         place += 1

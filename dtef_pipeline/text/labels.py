@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from dtef_pipeline.text.plain import plain
+from dtef_pipeline.text.plain import normalise_text
 
 _WORD = re.compile(r"[0-9]+|[^\W0-9_]+")
 _BETWEEN_WORDS = re.compile(r"[^\w\n]{0,5}")
@@ -44,13 +44,13 @@ class Labels:
     def __init__(self, options: Sequence[str]) -> None:
         self.names = tuple(options)
         self._root = _Node()
-        self._tails = tuple(_LAST_MARKS.search(plain(option))[0] for option in options)  # type: ignore[index]
+        self._tails = tuple(_LAST_MARKS.search(normalise_text(option))[0] for option in options)  # type: ignore[index]
         self.distinct = True
         """False when two labels are the same words (`-1` and `+1`): then labels decide nothing."""
         self.numeric = False
         """True when a label begins with a digit: then a number before a separator may be a label."""
         for index, option in enumerate(options):
-            self._add(index, _WORD.findall(plain(option)))
+            self._add(index, _WORD.findall(normalise_text(option)))
         starts = "|".join(sorted(map(re.escape, self._root.children), key=len, reverse=True))
         self._starts = re.compile(rf"(?<![^\W_])(?:{starts})(?![^\W_])") if starts else None
 
@@ -65,11 +65,11 @@ class Labels:
         node.ends = index
         self.numeric = self.numeric or words[0].isdigit()
 
-    def starts(self, text: str) -> Iterator[re.Match[str]]:
+    def find_starts(self, text: str) -> Iterator[re.Match[str]]:
         """Each place where some label may begin."""
         return self._starts.finditer(text) if self._starts else iter(())
 
-    def mentions(self, text: str, start: int) -> list[Mention]:
+    def find_mentions(self, text: str, start: int) -> list[Mention]:
         """The options that the words from `start` on may name, the longest reading first."""
         found: list[Mention] = []
         node, place = self._root, start
@@ -85,7 +85,7 @@ class Labels:
             place = gap.end() if gap else word.end()
         return found[::-1]
 
-    def exactly(self, text: str) -> int | None:
+    def match_exactly(self, text: str) -> int | None:
         """The option whose label a plain text is, punctuation aside."""
         node = self._root
         for word in _WORD.finditer(text) if self.distinct else ():
@@ -95,12 +95,12 @@ class Labels:
             node = child
         return node.ends
 
-    def without(self, text: str) -> str:
+    def remove_mentions(self, text: str) -> str:
         """The text with the options that it names in full left out."""
         kept: list[str] = []
         passed = 0
-        for found in self.starts(text):
-            whole = [m for m in self.mentions(text, found.start()) if m.whole] if found.start() >= passed else []
+        for found in self.find_starts(text):
+            whole = [m for m in self.find_mentions(text, found.start()) if m.whole] if found.start() >= passed else []
             if whole:
                 kept.append(text[passed : found.start()])
                 passed = whole[0].end
@@ -110,10 +110,10 @@ class Labels:
         """The options a text names, in the order of their first mention."""
         order: list[int] = []
         passed = 0
-        for found in self.starts(text):
+        for found in self.find_starts(text):
             if found.start() < passed:
                 continue
-            mentions = self.mentions(text, found.start())
+            mentions = self.find_mentions(text, found.start())
             if mentions:
                 passed = mentions[0].end
                 if mentions[0].option not in order:
@@ -122,6 +122,6 @@ class Labels:
 
 
 @lru_cache(maxsize=4096)
-def labels_of(options: tuple[str, ...]) -> Labels:
+def build_labels(options: tuple[str, ...]) -> Labels:
     """`Labels`, made once for each list of options."""
     return Labels(options)

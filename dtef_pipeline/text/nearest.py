@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.text.counted import list_first_names
 
 _MOST = 8
 
 
-def nearest(word: str, known: Iterable[str], most: int = _MOST, told: Callable[[str], str] = str) -> str:
+def list_nearest(word: str, known: Iterable[str], most: int = _MOST, describe: Callable[[str], str] = str) -> str:
     """The known names that are most like the word, and some others: `gpt-4.1, grok-4.20, ... and 22 more`. `none` where none is known.
 
     At most `most` names, each as it is `told`.
@@ -20,15 +20,15 @@ def nearest(word: str, known: Iterable[str], most: int = _MOST, told: Callable[[
     names = sorted(known)
     near = difflib.get_close_matches(word, names, n=3)
     names = [*near, *(name for name in names if name not in near)]
-    return and_more([*map(told, names[:most]), *names[most:]], most) or "none"
+    return list_first_names([*map(describe, names[:most]), *names[most:]], most) or "none"
 
 
-def fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
+def filter_by_patterns(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
     """Those that fit any of the patterns, in their order; all without one. Raises ConfigError for a pattern that fits none.
 
     `given_as`: what the patterns are called where they are given.
     """
     for pattern in patterns:
         if not any(fnmatchcase(one, pattern) for one in known):
-            raise ConfigError(f"{given_as} {pattern!r} fits none; known: {nearest(pattern, known)}")
+            raise ConfigError(f"{given_as} {pattern!r} fits none; known: {list_nearest(pattern, known)}")
     return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]

@@ -26,14 +26,14 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from dtef_pipeline.text.aligned import aligned_lower
+from dtef_pipeline.text.aligned import align_lower
 from dtef_pipeline.text.spoken_numbers import (
     BELOW_TWENTY,
     ORDINALS_BELOW_TEN,
     SCALES_OF_WORDS,
     TENS_OF_WORDS,
     NumberRun,
-    number_at,
+    read_number_at,
 )
 
 _MOST_FIGURES = 300
@@ -111,43 +111,43 @@ class FoundNumber(NamedTuple):
     """False: it is a number, but not clear which; the value is what dozens come to (24 for `two dozen`), and says nothing of others."""
 
 
-def numbers_in_lower(text: str) -> Iterator[FoundNumber]:
-    """All numbers of a text that is `aligned_lower` already, from left to right."""
+def find_numbers(text: str) -> Iterator[FoundNumber]:
+    """All numbers of a text that is `align_lower` already, from left to right."""
     for found in _NEXT.finditer(text):
         if found["words"]:
-            yield from _of_words(text, found)
+            yield from _read_number_words(text, found)
         elif found["not_clear"]:
-            yield _not_clear(found)
+            yield _read_unclear_number(found)
         elif found["none"] is None:
-            yield from _of_figures(text, found)
+            yield from _read_figures(text, found)
 
 
-def _not_clear(found: re.Match[str]) -> FoundNumber:
+def _read_unclear_number(found: re.Match[str]) -> FoundNumber:
     is_dozen = found[0].endswith(("dozen", "dozens"))
     value = Fraction(6 if "half" in found[0] else 12) if is_dozen else Fraction(0)
     return FoundNumber(value, found.start(), found.end(), in_words=is_dozen, is_clear=False)
 
 
-def number_of(text: str) -> Fraction | None:
+def parse_exact_number(text: str) -> Fraction | None:
     """The number that a whole text is, punctuation around it, currency and a percent sign aside; None: it is not one number."""
-    lower = aligned_lower(text).strip(_AROUND.replace(".", "")).rstrip(_AROUND)
-    first = next(numbers_in_lower(lower), None)
+    lower = align_lower(text).strip(_AROUND.replace(".", "")).rstrip(_AROUND)
+    first = next(find_numbers(lower), None)
     if first is None or not first.is_clear or first.start or lower[first.end :].strip() not in ("", "%", "percent"):
         return None
     return first.value
 
 
-def same_number(a: Fraction, b: Fraction) -> bool:
+def is_same_number(a: Fraction, b: Fraction) -> bool:
     """Whether a is b but for the last digits: |a - b| <= 1e-6 max(1, |b|), with exact arithmetic."""
     return abs(a - b) * 1_000_000 <= max(Fraction(1), abs(b))
 
 
-def as_json_number(value: Fraction) -> int | float:
+def convert_to_json_number(value: Fraction) -> int | float:
     """A whole number as int where a float could not hold it better, anything else as float."""
     return int(value) if value.denominator == 1 and abs(value) < 2**53 else float(value)
 
 
-def in_figures(value: Fraction) -> str:
+def format_figures(value: Fraction) -> str:
     """One spelling for one value: `72`, `14.8`, `1/3`; `72.0` and `seventy-two` come out alike."""
     shift = 0
     while 10**shift % value.denominator and shift < 18:
@@ -164,30 +164,30 @@ def _is_sign(text: str, start: int) -> bool:
     return _SIGN_STANDS_AFTER.search(text, max(0, start - 20), start) is not None
 
 
-def _of_words(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
+def _read_number_words(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
     tokens = [token for token in _WORDS_AND_COMMAS.finditer(found["words"]) if token[0] != "-"]
     place = 0
     while place < len(tokens):
         if tokens[place][0] == ",":
             place += 1
             continue
-        words = _up_to_a_break(tokens, place)
-        run = number_at(words)
+        words = _take_words(tokens, place)
+        run = read_number_at(words)
         if run is None:
             place += 1
             continue
-        start, end = found.start() + tokens[place].start(), found.start() + _end_of(tokens, place, run)
-        value, end = _with_hyphened_part(text, run.value, end)
+        start, end = found.start() + tokens[place].start(), found.start() + _find_run_end(tokens, place, run)
+        value, end = _read_hyphened_part(text, run.value, end)
         if words[0] == "minus" and not _is_sign(text, start):
             value = abs(value)
         place += run.end + sum(token[0] == "," for token in tokens[place : place + run.end])
-        if not _goes_on_as_ordinal(text, end, words[run.end - 1]):
+        if not _is_before_ordinal(text, end, words[run.end - 1]):
             if dozens := _DOZENS_FOLLOW.match(text, end):
                 value, end = 12 * value, dozens.end()
             yield FoundNumber(value, start, end, in_words=True, is_clear=dozens is None)
 
 
-def _up_to_a_break(tokens: list[re.Match[str]], place: int) -> list[str]:
+def _take_words(tokens: list[re.Match[str]], place: int) -> list[str]:
     """The words up to a comma that ends a number: one that no scale stands before."""
     words: list[str] = []
     for token in tokens[place : place + _MOST_WORDS]:
@@ -198,7 +198,7 @@ def _up_to_a_break(tokens: list[re.Match[str]], place: int) -> list[str]:
     return words
 
 
-def _end_of(tokens: list[re.Match[str]], place: int, run: NumberRun) -> int:
+def _find_run_end(tokens: list[re.Match[str]], place: int, run: NumberRun) -> int:
     counted = 0
     for token in tokens[place : place + 2 * _MOST_WORDS]:
         counted += token[0] != ","
@@ -207,7 +207,7 @@ def _end_of(tokens: list[re.Match[str]], place: int, run: NumberRun) -> int:
     return tokens[place].end()
 
 
-def _with_hyphened_part(text: str, value: Fraction, end: int) -> tuple[Fraction, int]:
+def _read_hyphened_part(text: str, value: Fraction, end: int) -> tuple[Fraction, int]:
     """`two-thirds`."""
     part = _HYPHENED_PART.match(text, end)
     if part is None or not 0 < abs(value) < 20 or (parts := _PARTS_BEHIND_HYPHEN.get(part[1])) is None:
@@ -215,7 +215,7 @@ def _with_hyphened_part(text: str, value: Fraction, end: int) -> tuple[Fraction,
     return value / parts, part.end()
 
 
-def _goes_on_as_ordinal(text: str, end: int, last: str) -> bool:
+def _is_before_ordinal(text: str, end: int, last: str) -> bool:
     """`twenty-first`, `one hundred third`."""
     if last not in TENS_OF_WORDS and last != "hundred":
         return False
@@ -223,44 +223,44 @@ def _goes_on_as_ordinal(text: str, end: int, last: str) -> bool:
     return following is not None and following[1] in ORDINALS_BELOW_TEN and (following[1] != "second" or text[end] == "-")
 
 
-def _of_figures(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
+def _read_figures(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
     if found["part"]:
-        yield from _of_mixed(text, found)
+        yield from _read_mixed_number(text, found)
         return
-    value = _value(found)
+    value = _read_value(found)
     if value is None:
         return
     is_clear = _RAISED_FOLLOWS.match(text, found.end()) is None
-    yield FoundNumber(_signed(text, found, value), found.start(), found.end(), is_clear=is_clear)
+    yield FoundNumber(_apply_sign(text, found, value), found.start(), found.end(), is_clear=is_clear)
 
 
-def _signed(text: str, found: re.Match[str], value: Fraction) -> Fraction:
+def _apply_sign(text: str, found: re.Match[str], value: Fraction) -> Fraction:
     sign = found["sign"] or ""
     if (found["money"] or "").endswith("-") or (sign and (sign[0] != "m" or _is_sign(text, found.start()))):
         return -value
     return value
 
 
-def _of_mixed(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
+def _read_mixed_number(text: str, found: re.Match[str]) -> Iterator[FoundNumber]:
     """`2 1/2`; but `5 7/3` and `10 20/40` are two numbers each, of which the fraction may be none."""
     over, _, under = found["part"].partition("/")
     whole, parts = int(found["whole"]), int(under)
     if 0 < int(over) < parts <= 100:
-        yield FoundNumber(_signed(text, found, whole + Fraction(int(over), parts)), found.start(), found.end())
+        yield FoundNumber(_apply_sign(text, found, whole + Fraction(int(over), parts)), found.start(), found.end())
         return
-    yield FoundNumber(_signed(text, found, Fraction(whole)), found.start(), found.end("whole"))
+    yield FoundNumber(_apply_sign(text, found, Fraction(whole)), found.start(), found.end("whole"))
     if parts:
         yield FoundNumber(Fraction(int(over), parts), found.start("part"), found.end("part"))
 
 
-def _value(found: re.Match[str]) -> Fraction | None:
+def _read_value(found: re.Match[str]) -> Fraction | None:
     if found["vulgar"]:
         return int(found["vulgar_whole"] or 0) + Fraction(unicodedata.numeric(found["vulgar"])).limit_denominator(100)
     figures, exponent = found["figures"], found["exponent"] or ""
     power = int(found["power"] or 0) + int(exponent[1:] or 0)
     if len(figures) > _MOST_FIGURES or abs(power) + len(figures) > _MOST_FIGURES:
         return None
-    value = _raised(Fraction(figures.translate(_WITHOUT_GROUPS)), int(found["raised"] or 1), len(figures))
+    value = _raise_to_power(Fraction(figures.translate(_WITHOUT_GROUPS)), int(found["raised"] or 1), len(figures))
     if value is None:
         return None
     value *= Fraction(10) ** power
@@ -274,7 +274,7 @@ def _value(found: re.Match[str]) -> Fraction | None:
     return value * 1000 if found["kilo"] else value
 
 
-def _raised(base: Fraction, power: int, digits: int) -> Fraction | None:
+def _raise_to_power(base: Fraction, power: int, digits: int) -> Fraction | None:
     """`10^3`; None: too many digits, or zero in a denominator."""
     if abs(power) * digits > _MOST_FIGURES or (power < 0 and not base):
         return None

@@ -19,7 +19,7 @@ class Origin(NamedTuple):
     port: str
 
 
-def origin(scheme: str, authority: str) -> Origin | None:
+def parse_origin(scheme: str, authority: str) -> Origin | None:
     """The origin of `http` and `127.0.0.1:3000`; the port is that of the scheme where none is named. None: it is no host with a port."""
     found = _AUTHORITY.fullmatch(authority.lower())
     return Origin(scheme, found[1], found[2] or _PORTS.get(scheme, "")) if found else None
@@ -28,10 +28,10 @@ def origin(scheme: str, authority: str) -> Origin | None:
 def read_origin(header: str) -> Origin | None:
     """What the header `Origin` names. None: `null`, or no origin of a page that was served over HTTP."""
     scheme, separator, authority = header.lower().partition("://")
-    return origin(scheme, authority) if separator and scheme in _PORTS else None
+    return parse_origin(scheme, authority) if separator and scheme in _PORTS else None
 
 
-def listed_hosts(text: str) -> tuple[str, ...]:
+def parse_hosts(text: str) -> tuple[str, ...]:
     """Host names of a setting, separated by commas or white space, in lower case. A port, which is not compared, is left out.
 
     Raises ValueError with the first that is no name of a host, such as an address that begins with `https://`.
@@ -39,19 +39,19 @@ def listed_hosts(text: str) -> tuple[str, ...]:
     names = re.split(r"[\s,]+", text.strip()) if text.strip() else []
     hosts = []
     for name in filter(None, names):
-        found = origin("http", _bracketed(name))
+        found = parse_origin("http", _bracket_ipv6(name))
         if found is None or "*" in name:
             raise ValueError(name)
         hosts.append(found.host)
     return tuple(dict.fromkeys(hosts))
 
 
-def served_hosts(bound_to: str) -> tuple[str, ...]:
+def list_served_hosts(bound_to: str) -> tuple[str, ...]:
     """The hosts of a server that are allowed without a setting: those of this computer, and the one it is bound to."""
-    found = origin("http", _bracketed(bound_to))
+    found = parse_origin("http", _bracket_ipv6(bound_to))
     return tuple(dict.fromkeys([*LOOPBACK_HOSTS, *([found.host] if found else [])]))
 
 
-def _bracketed(host: str) -> str:
+def _bracket_ipv6(host: str) -> str:
     """An address of IPv6 as it stands in a URL."""
     return f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host

@@ -82,7 +82,7 @@ _ASCII = {code: chr(code) for code in range(128)}
 _TABLE = _Plain(_ASCII | {ord(c): "" for c in _DELETED} | {ord(c): r for c, r in _REPLACED.items()})
 
 
-def without_thinking(text: str) -> str:
+def strip_thinking(text: str) -> str:
     """The text outside `<think>...</think>` and its kin, or in the last channel `final` where a reply comes in channels (gpt-oss).
 
     An opening tag that is never closed hides all that follows; a closing tag that was never opened (some chat templates
@@ -91,12 +91,12 @@ def without_thinking(text: str) -> str:
     if (bare := _BARE_CHANNELS.match(text)) is not None:
         return text[bare.end() :]
     if "<|channel|>" in text:
-        text = _final_channel(text)
+        text = _extract_final_channel(text)
     if _THINKING.search(text) is None:
         return text
     kept: list[str] = []
     start, thinking = 0, False
-    for tag in _tags_of_thinking(text):
+    for tag in _find_thinking_tags(text):
         if any(tag.groups()):
             if not thinking:
                 kept.clear()
@@ -109,7 +109,7 @@ def without_thinking(text: str) -> str:
     return "\n".join(kept)
 
 
-def _final_channel(text: str) -> str:
+def _extract_final_channel(text: str) -> str:
     channels = list(_CHANNEL.finditer(text))
     final = next((one for one in reversed(channels) if one[1].casefold() == "final"), None)
     if final is None:
@@ -118,7 +118,7 @@ def _final_channel(text: str) -> str:
     return text[final.end() : ends.start() if ends else None]
 
 
-def _tags_of_thinking(text: str) -> Iterator[re.Match[str]]:
+def _find_thinking_tags(text: str) -> Iterator[re.Match[str]]:
     """The tags that are meant as such. Between an opening tag and its closing one no code is looked for: drafts break off."""
     place, thinking = 0, False
     for tag in _THINKING.finditer(text):
@@ -136,25 +136,25 @@ def _is_quoted(code: str) -> bool:
     return _ONE_TAG.fullmatch(code) is not None or 2 * sum(closing) == len(closing)
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _decode_escape(found: re.Match[str]) -> str:
     if found[3]:
         return chr(int(found[3], 16))
     return chr(0x10000 + ((int(found[1], 16) - 0xD800) << 10) + int(found[2], 16) - 0xDC00)
 
 
-def plain(text: str) -> str:
+def normalise_text(text: str) -> str:
     """Case folded, quotes and emphasis gone, single spaces, no blank lines, ASCII digits and signs, `\\u00e9` as é."""
     if "\\u" in text:
-        text = _ESCAPED.sub(_unescaped, text)
+        text = _ESCAPED.sub(_decode_escape, text)
     text = text.translate(_TABLE).casefold()
     return _LINE_ENDS.sub("\n", _SPACES.sub(" ", text)).strip()
 
 
-def recent(places: Iterable[re.Match[str]], n: int) -> Iterable[re.Match[str]]:
+def take_recent(places: Iterable[re.Match[str]], n: int) -> Iterable[re.Match[str]]:
     """The last places where a pattern is found, in order, where there are n options."""
     return deque(places, maxlen=RECENT + 4 * n)
 
 
-def answer_text(text: str, look_back: int = LOOK_BACK) -> str:
+def extract_answer_text(text: str, look_back: int = LOOK_BACK) -> str:
     """What of a response is read: the end of the plain text outside the thinking."""
-    return plain(without_thinking(text)[-look_back:])
+    return normalise_text(strip_thinking(text)[-look_back:])

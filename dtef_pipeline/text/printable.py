@@ -8,14 +8,14 @@ _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 """Control characters but tab and line feed, those that turn the direction of writing, and halves of characters."""
 
 
-def printable(text: str) -> str:
+def escape_terminal(text: str) -> str:
     r"""The text with every character that a terminal would obey as its number: `\x1b[31m` for the escape sequence of red.
 
     Tabs and line ends stay; the line end of Windows becomes that of Unix.
     """
-    return _OBEYED.sub(_numbered, text.replace("\r\n", "\n"))
+    return _OBEYED.sub(_escape_control, text.replace("\r\n", "\n"))
 
 
-def _numbered(found: re.Match[str]) -> str:
+def _escape_control(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

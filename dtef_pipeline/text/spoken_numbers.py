@@ -32,68 +32,68 @@ class NumberRun(NamedTuple):
     end: int
 
 
-def number_at(words: Sequence[str], start: int = 0) -> NumberRun | None:
+def read_number_at(words: Sequence[str], start: int = 0) -> NumberRun | None:
     """The number in words that begins at word `start`, the longest there is; None: no number begins there.
 
     Words are in lower case, hyphens taken apart: `["seventy", "two", "clips"]` gives 72 up to 2.
     """
-    sign, place = (-1, start + 1) if _at(words, start) in _SIGNS else (1, start)
-    whole = _whole(words, place)
+    sign, place = (-1, start + 1) if _word_at(words, start) in _SIGNS else (1, start)
+    whole = _read_whole(words, place)
     if whole is None:
-        return _a_half(words, place, sign)
+        return _read_half(words, place, sign)
     if _is_ordinal(words, whole.end):
         return None
-    ended = _with_decimals(words, _with_part(words, whole))
+    ended = _add_decimals(words, _add_fraction_words(words, whole))
     return NumberRun(sign * ended.value, ended.end)
 
 
-def _at(words: Sequence[str], place: int) -> str:
+def _word_at(words: Sequence[str], place: int) -> str:
     return words[place] if place < len(words) else ""
 
 
 def _is_ordinal(words: Sequence[str], end: int) -> bool:
     """Whether the words go on as in `twenty first`."""
-    last, after = words[end - 1], _at(words, end)
+    last, after = words[end - 1], _word_at(words, end)
     return after in ORDINALS_BELOW_TEN and (last in TENS_OF_WORDS or last == "hundred") and after != "second"
 
 
-def _below_hundred(words: Sequence[str], place: int) -> tuple[int, int] | None:
-    word = _at(words, place)
+def _read_below_hundred(words: Sequence[str], place: int) -> tuple[int, int] | None:
+    word = _word_at(words, place)
     if (small := BELOW_TWENTY.get(word)) is not None:
         return small, place + 1
     if (tens := TENS_OF_WORDS.get(word)) is None:
         return None
-    unit = BELOW_TWENTY.get(_at(words, place + 1), 0)
+    unit = BELOW_TWENTY.get(_word_at(words, place + 1), 0)
     return (tens + unit, place + 2) if 0 < unit < 10 else (tens, place + 1)
 
 
-def _below_thousand(words: Sequence[str], place: int) -> tuple[int, int] | None:
+def _read_below_thousand(words: Sequence[str], place: int) -> tuple[int, int] | None:
     """Also `fifteen hundred`; `a` counts as one only before `hundred`."""
-    if _at(words, place) in _ARTICLES and _at(words, place + 1) == "hundred":
+    if _word_at(words, place) in _ARTICLES and _word_at(words, place + 1) == "hundred":
         hundreds, end = 1, place + 1
-    elif _at(words, place) == "hundred":
+    elif _word_at(words, place) == "hundred":
         hundreds, end = 1, place
     else:
-        found = _below_hundred(words, place)
-        if found is None or not found[0] or _at(words, found[1]) != "hundred":
+        found = _read_below_hundred(words, place)
+        if found is None or not found[0] or _word_at(words, found[1]) != "hundred":
             return found
         hundreds, end = found
     end += 1
-    rest = _below_hundred(words, end + 1 if _at(words, end) == "and" else end)
-    if rest is None or not rest[0] or _at(words, rest[1]) == "hundred":
+    rest = _read_below_hundred(words, end + 1 if _word_at(words, end) == "and" else end)
+    if rest is None or not rest[0] or _word_at(words, rest[1]) == "hundred":
         return 100 * hundreds, end
     return 100 * hundreds + rest[0], rest[1]
 
 
-def _whole(words: Sequence[str], place: int) -> NumberRun | None:
+def _read_whole(words: Sequence[str], place: int) -> NumberRun | None:
     total, end, last_scale = 0, place, 1000**5
     while True:
-        start = end + 1 if end > place and _at(words, end) == "and" else end
-        count = _counted(words, start)
+        start = end + 1 if end > place and _word_at(words, end) == "and" else end
+        count = _read_multiplier(words, start)
         if count is None:
             break
         value, after = count
-        scale = SCALES_OF_WORDS.get(_at(words, after), 1)
+        scale = SCALES_OF_WORDS.get(_word_at(words, after), 1)
         if scale >= last_scale or (scale == 1 and end > place and (not value or value >= last_scale)):
             break
         total, end, last_scale = total + value * scale, after + (scale > 1), scale
@@ -102,40 +102,40 @@ def _whole(words: Sequence[str], place: int) -> NumberRun | None:
     return NumberRun(Fraction(total), end) if end > place else None
 
 
-def _counted(words: Sequence[str], place: int) -> tuple[int, int] | None:
+def _read_multiplier(words: Sequence[str], place: int) -> tuple[int, int] | None:
     """How many of what follows: `a` and nothing are one before a scale."""
-    if _at(words, place) in SCALES_OF_WORDS:
+    if _word_at(words, place) in SCALES_OF_WORDS:
         return 1, place
-    if _at(words, place) in _ARTICLES and _at(words, place + 1) in SCALES_OF_WORDS:
+    if _word_at(words, place) in _ARTICLES and _word_at(words, place + 1) in SCALES_OF_WORDS:
         return 1, place + 1
-    return _below_thousand(words, place)
+    return _read_below_thousand(words, place)
 
 
-def _a_half(words: Sequence[str], place: int, sign: int) -> NumberRun | None:
-    if _at(words, place) in _ARTICLES and _at(words, place + 1) == "half":
+def _read_half(words: Sequence[str], place: int, sign: int) -> NumberRun | None:
+    if _word_at(words, place) in _ARTICLES and _word_at(words, place + 1) == "half":
         return NumberRun(Fraction(sign, 2), place + 2)
     return None
 
 
-def _with_part(words: Sequence[str], whole: NumberRun) -> NumberRun:
+def _add_fraction_words(words: Sequence[str], whole: NumberRun) -> NumberRun:
     """`two and a half`, `six and three quarters`, `one half`."""
-    if whole.value == 1 and _at(words, whole.end) == "half":
+    if whole.value == 1 and _word_at(words, whole.end) == "half":
         return NumberRun(Fraction(1, 2), whole.end + 1)
-    if _at(words, whole.end) != "and":
+    if _word_at(words, whole.end) != "and":
         return whole
-    count = 1 if _at(words, whole.end + 1) in _ARTICLES else BELOW_TWENTY.get(_at(words, whole.end + 1), 0)
-    parts = PARTS_OF_ONE.get(_at(words, whole.end + 2), 0)
+    count = 1 if _word_at(words, whole.end + 1) in _ARTICLES else BELOW_TWENTY.get(_word_at(words, whole.end + 1), 0)
+    parts = PARTS_OF_ONE.get(_word_at(words, whole.end + 2), 0)
     return NumberRun(whole.value + Fraction(count, parts), whole.end + 3) if 0 < count < parts else whole
 
 
-def _with_decimals(words: Sequence[str], whole: NumberRun) -> NumberRun:
+def _add_decimals(words: Sequence[str], whole: NumberRun) -> NumberRun:
     """`three point one four`, `one point five million`."""
-    if _at(words, whole.end) != "point" or _at(words, whole.end + 1) not in BELOW_TWENTY:
+    if _word_at(words, whole.end) != "point" or _word_at(words, whole.end + 1) not in BELOW_TWENTY:
         return whole
     end, digits = whole.end + 1, ""
-    while len(digits) < _MOST_DIGITS and (word := _at(words, end)) in BELOW_TWENTY:
+    while len(digits) < _MOST_DIGITS and (word := _word_at(words, end)) in BELOW_TWENTY:
         digits += str(BELOW_TWENTY[word])
         end += 1
     value = whole.value + Fraction(int(digits), 10 ** len(digits))
-    scale = SCALES_OF_WORDS.get(_at(words, end))
+    scale = SCALES_OF_WORDS.get(_word_at(words, end))
     return NumberRun(value * scale, end + 1) if scale else NumberRun(value, end)

@@ -20,10 +20,10 @@ class Pairs(list[tuple[str, Any]]):
     def named(self, name: str) -> list[Any]:
         """The values of one key, whatever its case, here or one object deeper."""
         here = [value for key, value in self if key.strip().casefold() == name]
-        return here or [value for _, inner in self if isinstance(inner, Pairs) for value in _of_key(inner, name)]
+        return here or [value for _, inner in self if isinstance(inner, Pairs) for value in _list_values_of_key(inner, name)]
 
 
-class Found(NamedTuple):
+class FoundObject(NamedTuple):
     """A JSON object and its place in the text."""
 
     start: int
@@ -41,35 +41,35 @@ class Value(NamedTuple):
 _PAIRS_DECODER = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
 
 
-def _of_key(pairs: Pairs, name: str) -> list[Any]:
+def _list_values_of_key(pairs: Pairs, name: str) -> list[Any]:
     return [value for key, value in pairs if key.strip().casefold() == name]
 
 
-def as_text(value: Any) -> str:
+def format_json_value(value: Any) -> str:
     """A decoded value as a reader is to see it: a text as it is, for its words are read as any words, all else as JSON."""
-    return value if isinstance(value, str) else _as_json(value)
+    return value if isinstance(value, str) else _format_as_json(value)
 
 
-def _as_json(value: Any) -> str:
+def _format_as_json(value: Any) -> str:
     if isinstance(value, Pairs):
-        return "{" + ", ".join(f"{_as_json(key)}: {_as_json(inner)}" for key, inner in value) + "}"
+        return "{" + ", ".join(f"{_format_as_json(key)}: {_format_as_json(inner)}" for key, inner in value) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_as_json, value)) + "]"
+        return "[" + ", ".join(map(_format_as_json, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
-def unfenced(text: str) -> str:
+def strip_fence(text: str) -> str:
     """The text without a code fence around it."""
     return text.strip("` \t\r\n").removeprefix("json").lstrip()
 
 
-def decoded(text: str) -> Any:
+def decode_json(text: str) -> Any:
     """The value of a text that is JSON through and through; None for any other text."""
-    found = value_at(text, 0)
+    found = decode_value_at(text, 0)
     return found.value if found and not text[found.end :].strip() else None
 
 
-def value_at(text: str, start: int) -> Value | None:
+def decode_value_at(text: str, start: int) -> Value | None:
     """The JSON value that begins at `start`, if one does."""
     try:
         return Value(*_PAIRS_DECODER.raw_decode(text, start))
@@ -77,20 +77,20 @@ def value_at(text: str, start: int) -> Value | None:
         return None
 
 
-def objects_in(text: str) -> Iterator[Found]:
+def find_objects(text: str) -> Iterator[FoundObject]:
     """Each outermost JSON object of the text, from the first to the last; what is no valid JSON is passed over."""
     place, failures = 0, 0
     while failures < _FAILURES and (opening := _OBJECT_START.search(text, place)):
-        found = value_at(text, opening.start())
+        found = decode_value_at(text, opening.start())
         if found is None:
             failures += 1
             place = opening.end()
         else:
-            yield Found(opening.start(), found.end, found.value)
+            yield FoundObject(opening.start(), found.end, found.value)
             place = found.end
 
 
-def only_the_answer(text: str, key: str, *, marked: bool = False) -> str:
+def extract_answer(text: str, key: str, *, marked: bool = False) -> str:
     """The end of the text, each JSON object that has the key replaced by `KEY:` and its value on lines of their own.
 
     `marked`: an object amid a reasoning may be a draft; only one that begins or ends the text is an answer.
@@ -100,17 +100,17 @@ def only_the_answer(text: str, key: str, *, marked: bool = False) -> str:
         return text
     kept: list[str] = []
     passed = 0
-    for found in objects_in(text):
-        amid = unfenced(text[: found.start]) and unfenced(text[found.end :])
-        answer = "" if marked and amid else _answer(found.pairs, key)
+    for found in find_objects(text):
+        amid = strip_fence(text[: found.start]) and strip_fence(text[found.end :])
+        answer = "" if marked and amid else _find_answer(found.pairs, key)
         if answer:
             kept += [text[passed : found.start], answer]
             passed = found.end
     return "".join([*kept, text[passed:]])
 
 
-def _answer(pairs: Pairs, key: str) -> str:
+def _find_answer(pairs: Pairs, key: str) -> str:
     try:
-        return "".join(f"\n{key.upper()}: {as_text(value)}\n" for value in pairs.named(key))
+        return "".join(f"\n{key.upper()}: {format_json_value(value)}\n" for value in pairs.named(key))
     except RecursionError:  # deeper than any answer
         return ""

@@ -6,35 +6,35 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 
-def unknown_cost(attempts: int, most_usd: float | None) -> str:
+def describe_unknown_cost(attempts: int, most_usd: float | None) -> str:
     """`3 attempts of unknown cost, at most $0.0120`; empty where there are none. `most_usd` None, NaN or 0: no price bounds it."""
     if not attempts:
         return ""
     bound = f", at most ${most_usd:,.4f}" if most_usd and not math.isnan(most_usd) else ""
-    return f"{counted(attempts, 'attempt')} of unknown cost{bound}"
+    return f"{format_count(attempts, 'attempt')} of unknown cost{bound}"
 
 
-def cost_in_words(cost_usd: float | None, attempts: int, most_usd: float | None = None) -> str:
+def format_cost(cost_usd: float | None, attempts: int, most_usd: float | None = None) -> str:
     """Dollars as people read them: what is known, and the attempts of unknown cost beside it. Unknown is not 0."""
     is_bounded = bool(most_usd and not math.isnan(most_usd))
-    unknown = unknown_cost(attempts, most_usd) if is_bounded else f"{attempts:,} of unknown cost"
+    unknown = describe_unknown_cost(attempts, most_usd) if is_bounded else f"{attempts:,} of unknown cost"
     if cost_usd is None or math.isnan(cost_usd):
         return (unknown if is_bounded else "cost unknown") if attempts else "no cost"
     return f"${cost_usd:,.4f}" + (f" and {unknown}" if attempts else "")
 
 
-def row_cost_in_words(row: Mapping[Any, Any]) -> str:
+def format_row_cost(row: Mapping[Any, Any]) -> str:
     """The same of a row of a table of costs. Responses of before attempts were counted are in `unpriced` alone."""
     attempts = max(int(row["unknown_cost_attempts"]), int(row["unpriced"]))
-    return cost_in_words(row["cost_usd"], attempts, row["unknown_cost_usd_most"])
+    return format_cost(row["cost_usd"], attempts, row["unknown_cost_usd_most"])
 
 
-def costs_in_short(cost_usd: float | None, attempts: int, most_usd: float | None) -> list[str]:
+def format_short_costs(cost_usd: float | None, attempts: int, most_usd: float | None) -> list[str]:
     """The same in cents, as parts of a longer line; nothing where nothing was paid."""
     known = ["cost unknown"] if cost_usd is None else []
     if cost_usd:
         known = [f"${cost_usd:.2f}" if cost_usd >= 0.01 else "under $0.01"]
-    return [*known, *filter(None, [unknown_cost(attempts, most_usd)])]
+    return [*known, *filter(None, [describe_unknown_cost(attempts, most_usd)])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def well_formed(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """The text with U+FFFD for NUL and for half surrogate pairs; two halves that belong together become their character."""
     if text.isascii() and "\0" not in text:
         return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 if TYPE_CHECKING:
     from resources.evaluations.evaluation_store import Event
@@ -25,7 +25,7 @@ class CallCounts(NamedTuple):
         """All that were to be asked."""
         return sum(self)
 
-    def as_json(self) -> dict[str, int]:
+    def build_json(self) -> dict[str, int]:
         return {"asked": self.asked, **self._asdict()}
 
 
@@ -38,19 +38,19 @@ class StageCalls(NamedTuple):
     why_skipped: str | None = None
     """The budget that ended."""
 
-    def as_json(self) -> dict[str, Any]:
+    def build_json(self) -> dict[str, Any]:
         """The members of the event in which a stage tells this."""
         why = {"why_failed": self.why_failed, "why_skipped": self.why_skipped}
-        return {"calls": self.counts.as_json(), **{name: said for name, said in why.items() if said is not None}}
+        return {"calls": self.counts.build_json(), **{name: said for name, said in why.items() if said is not None}}
 
     @property
-    def unanswered(self) -> str | None:
+    def unanswered_note(self) -> str | None:
         """Which requests were not answered, in a sentence; None: all were."""
         of = self.counts
         if not (missing := of.asked - of.answered):
             return None
-        some = f"{missing:,} of {counted(of.asked, 'request')} {'was' if missing == 1 else 'were'} not answered"
-        none = f"none of {counted(of.asked, 'request')} was answered"
+        some = f"{missing:,} of {format_count(of.asked, 'request')} {'was' if missing == 1 else 'were'} not answered"
+        none = f"none of {format_count(of.asked, 'request')} was answered"
         failed = f"{of.failed:,} failed{f' ({self.why_failed})' if self.why_failed else ''}"
         left_out = f"{of.skipped:,} {'was' if of.skipped == 1 else 'were'} left out as the budget ended"
         skipped = f"{left_out}{f' ({self.why_skipped})' if self.why_skipped else ''}"
@@ -73,18 +73,20 @@ class EvaluationCalls(NamedTuple):
         return self.counts.asked > 0 and self.counts.answered == 0
 
     @property
-    def unanswered(self) -> str | None:
+    def unanswered_note(self) -> str | None:
         """Which requests were not answered, in words, by stage where several ask; None: all were."""
-        told = {stage: one.unanswered for stage, one in self.stages.items()}
-        by_stage = [f"{stage}: {words}" if len(told) > 1 else words for stage, words in told.items() if words]
+        notes_by_stage = {stage: one.unanswered_note for stage, one in self.stages.items()}
+        by_stage = [
+            f"{stage}: {words}" if len(notes_by_stage) > 1 else words for stage, words in notes_by_stage.items() if words
+        ]
         return "; ".join(by_stage) or None
 
-    def as_json(self) -> dict[str, Any]:
+    def build_json(self) -> dict[str, Any]:
         """The member `calls` of the last event: the sums, and `stages` by name."""
-        return {**self.counts.as_json(), "stages": {stage: one.counts.as_json() for stage, one in self.stages.items()}}
+        return {**self.counts.build_json(), "stages": {stage: one.counts.build_json() for stage, one in self.stages.items()}}
 
 
-def calls_told(events: Iterable[Event]) -> EvaluationCalls | None:
+def sum_reported_calls(events: Iterable[Event]) -> EvaluationCalls | None:
     """What the stages told of their requests, of each the last word; None: none of them told, as where nobody is asked."""
     found: dict[str, StageCalls] = {}
     for event in events:
@@ -95,7 +97,7 @@ def calls_told(events: Iterable[Event]) -> EvaluationCalls | None:
     return EvaluationCalls(found) if found else None
 
 
-def calls_left(events: Iterable[Event]) -> int:
+def count_calls_left(events: Iterable[Event]) -> int:
     """How many requests the stage that asked last was still to make, as far as it knew."""
     asked: Mapping[str, Any] = {"of": 0}
     last: Mapping[str, Any] = {"asked": 0}

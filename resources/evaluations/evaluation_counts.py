@@ -8,13 +8,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.evaluations import evaluation_tables as tables
 from resources.evaluations.evaluation_store import EvaluationStore
 from resources.responses.database import evaluation_responses, lost_attempts, responses
 from resources.responses.database_stores import read_if_there
-from resources.responses.forgotten import LostCost, has_no_response, lost_by_key
-from resources.votes.vote_tables import time_of
+from resources.responses.forgotten import UnansweredCost, has_no_response, select_unanswered_costs
+from resources.votes.vote_tables import decode_time
 
 _TOLD_DECIMALS = 12
 """Far below the price of a token."""
@@ -27,36 +27,36 @@ def count_unended(store: EvaluationStore, submitted_by: str | None = None) -> in
     """How many evaluations have not ended; `submitted_by`: of those alone that this one has submitted."""
     statement = _UNENDED
     if submitted_by is not None:
-        statement = statement.where(tables.evaluations.c.submitted_by == well_formed(submitted_by))
+        statement = statement.where(tables.evaluations.c.submitted_by == replace_surrogates(submitted_by))
     return int(store.rows(statement)[0]["n"])
 
 
-def unended_if_there(location: str | Path, patience_s: float) -> int:
+def count_unended_if_present(location: str | Path, patience_s: float) -> int:
     """How many evaluations of a response store have not ended, which may not be there: nothing is made.
 
     `patience_s`: how long to wait for a server that is away. Raises ConfigError and StoreError.
     """
 
-    def counted(connection: sa.Connection) -> int:
+    def count_rows(connection: sa.Connection) -> int:
         is_there = sa.inspect(connection).has_table(tables.evaluation_ends.name)
         return int(connection.execute(_UNENDED).scalar_one()) if is_there else 0
 
-    return read_if_there(location, counted, 0, patience_s=patience_s)
+    return read_if_there(location, count_rows, 0, patience_s=patience_s)
 
 
 def last_event_at(store: EvaluationStore) -> datetime | None:
     """When something happened last to an evaluation: to those that run, or the last submission or end. None: there is none."""
     ends, kept = tables.evaluation_ends.c, tables.evaluations.c
     stored = [store.rows(sa.select(sa.func.max(one).label("at")))[0]["at"] for one in (kept.submitted_at, ends.ended_at)]
-    told = [
+    event_times = [
         event.happened_at
         for one in store.latest(_LATELY_SUBMITTED, status="running")
         for event in store.log.events(one.queue_id)[-1:]
     ]
-    return max([*filter(None, map(time_of, stored)), *told], default=None)
+    return max([*filter(None, map(decode_time, stored)), *event_times], default=None)
 
 
-def bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
+def sum_bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
     """What all calls cost that the runs of an evaluation asked for themselves: `usd` (None: no cost is known), `calls` that were answered,
     `prompt_tokens`, `completion_tokens`, and `unpriced`, the attempts whose cost is not known, which cost at most `unpriced_usd_most` where
     that is known. Responses that were stored before cost nothing again.
@@ -78,19 +78,19 @@ def bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
         .where(evaluation_responses.c.queue_id == queue_id)
     )
     (row,) = store.rows(statement)
-    lost = lost_by_key().where(lost_attempts.c.queue_id == queue_id, has_no_response()).subquery().c
-    sums = number().label("requests"), *(sa.func.sum(lost[name]).label(name) for name in LostCost._fields)
+    lost = select_unanswered_costs().where(lost_attempts.c.queue_id == queue_id, has_no_response()).subquery().c
+    sums = number().label("requests"), *(sa.func.sum(lost[name]).label(name) for name in UnansweredCost._fields)
     (of_lost,) = store.rows(sa.select(*sums))
     known = [cost for cost in (row["usd"], of_lost["cost_usd"]) if cost is not None]
     most = [cost for cost in (row["most"], of_lost["most_usd"]) if cost is not None]
     return {
         **{name: int(row[name]) for name in ("calls", "prompt_tokens", "completion_tokens")},
         "unpriced": int(row["unpriced"]) + int(of_lost["unknown"] or 0),
-        "usd": without_float_noise(sum(known) if known or not (row["calls"] or of_lost["requests"]) else None),
-        **({"unpriced_usd_most": without_float_noise(sum(most))} if most else {}),
+        "usd": round_dollars(sum(known) if known or not (row["calls"] or of_lost["requests"]) else None),
+        **({"unpriced_usd_most": round_dollars(sum(most))} if most else {}),
     }
 
 
-def without_float_noise(usd: float | None) -> float | None:
+def round_dollars(usd: float | None) -> float | None:
     """Dollars as they are told: 4.53 where sums of floats have 4.529999999999999."""
     return None if usd is None else round(usd, _TOLD_DECIMALS)

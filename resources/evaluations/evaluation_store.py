@@ -16,11 +16,11 @@ import sqlalchemy as sa
 
 from dtef_pipeline.errors import EvaluationEnded, IdempotencyConflict, UnknownEvaluation
 from dtef_pipeline.identity import canonical_json, digest
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.evaluations import evaluation_tables as tables
 from resources.responses.database import ResponseDatabase
-from resources.responses.database_stores import DatabaseStore, read_if_there, utc_now
-from resources.votes.vote_tables import microseconds, note_action, time_of
+from resources.responses.database_stores import DatabaseStore, get_utc_now, read_if_there
+from resources.votes.vote_tables import decode_time, microseconds, record_action
 
 EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]
 EvaluationStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
@@ -36,7 +36,7 @@ _WORDS_SOUGHT = 10
 """Of a search."""
 
 
-class AskedRun(NamedTuple):
+class RunSpec(NamedTuple):
     """One run of an evaluation before it has an id: a partition, and what else tells it from the others, such as its persona."""
 
     key: str
@@ -75,7 +75,7 @@ class Event(NamedTuple):
     happened_at: datetime
 
 
-class LoggedEvent(NamedTuple):
+class RunLogEvent(NamedTuple):
     """What a log of runs tells of an evaluation: its kind is `started` or `item`."""
 
     kind: EventKind
@@ -86,11 +86,11 @@ class LoggedEvent(NamedTuple):
 class RunLog(Protocol):
     """Where runs tell how they go: Dagster's run storage and event log."""
 
-    def events(self, queue_id: str) -> Sequence[LoggedEvent]:
+    def events(self, queue_id: str) -> Sequence[RunLogEvent]:
         """What the runs of an evaluation told, in an order that later events do not change. Raises StoreError."""
         ...
 
-    def started(self, queue_ids: Sequence[str]) -> Collection[str]:
+    def ids_with_runs(self, queue_ids: Sequence[str]) -> Collection[str]:
         """Those of these evaluations of which a run has begun. Raises StoreError."""
         ...
 
@@ -98,10 +98,10 @@ class RunLog(Protocol):
 class NoRunLog:
     """The log of those who need no more than what is stored."""
 
-    def events(self, queue_id: str) -> Sequence[LoggedEvent]:
+    def events(self, queue_id: str) -> Sequence[RunLogEvent]:
         return ()
 
-    def started(self, queue_ids: Sequence[str]) -> Collection[str]:
+    def ids_with_runs(self, queue_ids: Sequence[str]) -> Collection[str]:
         return ()
 
 
@@ -114,7 +114,7 @@ class EvaluationStore(DatabaseStore):
     """The evaluations of a response store. Safe to use from several threads and processes at once."""
 
     def __init__(
-        self, location: str | Path | ResponseDatabase, log: RunLog | None = None, clock: Callable[[], datetime] = utc_now
+        self, location: str | Path | ResponseDatabase, log: RunLog | None = None, clock: Callable[[], datetime] = get_utc_now
     ) -> None:
         """Open the evaluations, and make what is not there. Arguments and errors as those of `DatabaseStore`; `log`: where runs tell of them."""
         super().__init__(location, clock)
@@ -126,7 +126,7 @@ class EvaluationStore(DatabaseStore):
         family: str,
         manifest: Mapping[str, Any],
         plan: Mapping[str, Any],
-        asked: Sequence[AskedRun],
+        asked: Sequence[RunSpec],
         who: str,
         idempotency_key: str | None = None,
     ) -> tuple[Evaluation, bool]:
@@ -142,28 +142,28 @@ class EvaluationStore(DatabaseStore):
             "plan": canonical_json(plan),
             "runs": canonical_json([run._asdict() for run in asked]),
             "run_count": len(asked),
-            "submitted_by": well_formed(who),
+            "submitted_by": replace_surrogates(who),
             "submitted_at": microseconds(now),
-            "idempotency_key": None if idempotency_key is None else well_formed(idempotency_key),
+            "idempotency_key": None if idempotency_key is None else replace_surrogates(idempotency_key),
             "body_digest": digest("evaluation", family, manifest),
         }
 
         def work(connection: sa.Connection) -> str:
             made = connection.execute(self.database.insert(tables.evaluations).on_conflict_do_nothing(), row)
             if made.rowcount == 0:
-                return _submitted_before(connection, row)
-            note_action(connection, who, now, "submit evaluation", {}, {"queue_id": queue_id, "family": family})
+                return _find_submitted_before(connection, row)
+            record_action(connection, who, now, "submit evaluation", {}, {"queue_id": queue_id, "family": family})
             return queue_id
 
-        def landed(connection: sa.Connection) -> str | None:
+        def find_committed(connection: sa.Connection) -> str | None:
             return connection.scalar(sa.select(tables.evaluations.c.queue_id).where(tables.evaluations.c.queue_id == queue_id))
 
-        found = self.database.write(work, landed=landed)
+        found = self.database.write(work, find_committed=find_committed)
         return self.evaluation(found), found == queue_id
 
-    def submitted(self, family: str, manifest: Mapping[str, Any], who: str, idempotency_key: str) -> Evaluation | None:
+    def find_submitted(self, family: str, manifest: Mapping[str, Any], who: str, idempotency_key: str) -> Evaluation | None:
         """What `who` has submitted with this key; None: nothing yet. Raises IdempotencyConflict when that was of another manifest."""
-        kept, sought = tables.evaluations.c, (well_formed(who), well_formed(idempotency_key))
+        kept, sought = tables.evaluations.c, (replace_surrogates(who), replace_surrogates(idempotency_key))
         statement = sa.select(kept.queue_id).where(kept.submitted_by == sought[0], kept.idempotency_key == sought[1])
         if not self.rows(statement):
             return None
@@ -172,11 +172,11 @@ class EvaluationStore(DatabaseStore):
             "idempotency_key": sought[1],
             "body_digest": digest("evaluation", family, manifest),
         }
-        return self.evaluation(self.database.read(lambda connection: _submitted_before(connection, row)))
+        return self.evaluation(self.database.read(lambda connection: _find_submitted_before(connection, row)))
 
     def evaluation(self, queue_id: str) -> Evaluation:
         """Raises UnknownEvaluation."""
-        found = self._evaluations(sa.select(tables.evaluations).where(tables.evaluations.c.queue_id == queue_id))
+        found = self._read_evaluations(sa.select(tables.evaluations).where(tables.evaluations.c.queue_id == queue_id))
         if not found:
             raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
         return found[0]
@@ -207,7 +207,7 @@ class EvaluationStore(DatabaseStore):
         elif status is not None:
             ends = tables.evaluation_ends.c
             statement = statement.where(kept.queue_id.in_(sa.select(ends.queue_id).where(ends.kind == status)))
-        for word in well_formed(words).split()[:_WORDS_SOUGHT]:
+        for word in replace_surrogates(words).split()[:_WORDS_SOUGHT]:
             texts = (kept.queue_id, kept.family, kept.manifest, kept.plan, kept.submitted_by)
             statement = statement.where(sa.or_(*(one.icontains(word, autoescape=True) for one in texts)))
         if before is not None:
@@ -215,11 +215,11 @@ class EvaluationStore(DatabaseStore):
             if not place:
                 raise UnknownEvaluation(f"there is no evaluation {before[:80]!r}")
             statement = statement.where(kept.place < place[0]["place"])
-        return self._evaluations(statement)
+        return self._read_evaluations(statement)
 
-    def unended(self) -> list[Evaluation]:
+    def open_evaluations(self) -> list[Evaluation]:
         """Those that have not ended, the first submitted first."""
-        return self._evaluations(
+        return self._read_evaluations(
             sa.select(tables.evaluations).where(tables.has_not_ended()).order_by(tables.evaluations.c.place)
         )
 
@@ -227,7 +227,7 @@ class EvaluationStore(DatabaseStore):
         """Queue ids of those that neither started nor ended, the first submitted first."""
         kept = tables.evaluations.c
         unended = self.rows(sa.select(kept.queue_id).where(tables.has_not_ended()).order_by(kept.place))
-        started = set(self.log.started([row["queue_id"] for row in unended]))
+        started = set(self.log.ids_with_runs([row["queue_id"] for row in unended]))
         return [row["queue_id"] for row in unended if row["queue_id"] not in started]
 
     def end(self, queue_id: str, kind: EventKind, data: Mapping[str, Any]) -> bool:
@@ -241,19 +241,19 @@ class EvaluationStore(DatabaseStore):
 
     def events(self, queue_id: str, after: int = 0, most: int | None = None) -> list[Event]:
         """The events with a number above `after`, in their order. Raises UnknownEvaluation."""
-        first, end = self._ends([queue_id]).get(queue_id, (None, None))
+        first, end = self._read_ends([queue_id]).get(queue_id, (None, None))
         if first is None:
             raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
         # What a process told after its run had been given up is not counted any more.
-        told = self.log.events(queue_id)[: None if end is None else end.event.seq - 2]
-        events = [first, *(Event(seq, *one) for seq, one in enumerate(told, 2)), *([end.event] if end else [])]
+        log_events = self.log.events(queue_id)[: None if end is None else end.event.seq - 2]
+        events = [first, *(Event(seq, *one) for seq, one in enumerate(log_events, 2)), *([end.event] if end else [])]
         return [event for event in events if event.seq > after][:most]
 
-    def brief_events(self, queue_ids: Sequence[str]) -> dict[str, list[Event]]:
+    def list_brief_events(self, queue_ids: Sequence[str]) -> dict[str, list[Event]]:
         """The events of several evaluations, by queue id: of those that have ended what is stored alone, without their items."""
         return {
             queue_id: self.events(queue_id) if end is None else [first, *end.start, end.event]
-            for queue_id, (first, end) in self._ends(queue_ids).items()
+            for queue_id, (first, end) in self._read_ends(queue_ids).items()
         }
 
     def ask_to_cancel(self, queue_id: str, who: str) -> bool:
@@ -262,7 +262,7 @@ class EvaluationStore(DatabaseStore):
         Raises UnknownEvaluation, and EvaluationEnded where it has ended already.
         """
         now = self.clock()
-        row = {"queue_id": queue_id, "who": well_formed(who), "asked_at": microseconds(now)}
+        row = {"queue_id": queue_id, "who": replace_surrogates(who), "asked_at": microseconds(now)}
         insert = self.database.insert(tables.evaluation_cancels).on_conflict_do_nothing()
 
         def work(connection: sa.Connection) -> bool:
@@ -276,7 +276,7 @@ class EvaluationStore(DatabaseStore):
                 raise EvaluationEnded(f"the evaluation {queue_id} has ended already: it is {found.kind}")
             if connection.execute(insert, row).rowcount == 0:
                 return False
-            note_action(
+            record_action(
                 connection, who, now, "cancel evaluation", {"queue_id": queue_id}, {"queue_id": queue_id, "asked": True}
             )
             return True
@@ -289,7 +289,7 @@ class EvaluationStore(DatabaseStore):
         rows = self.rows(sa.select(cancel.queue_id, cancel.who).where(cancel.queue_id.in_(queue_ids)))
         return {row["queue_id"]: row["who"] for row in rows}
 
-    def _ends(self, queue_ids: Sequence[str]) -> dict[str, tuple[Event, _End | None]]:
+    def _read_ends(self, queue_ids: Sequence[str]) -> dict[str, tuple[Event, _End | None]]:
         """The first event of each of these evaluations, and its end where it has ended."""
         kept, ends = tables.evaluations.c, tables.evaluation_ends
         columns = (kept.queue_id, kept.family, kept.run_count, kept.submitted_at)
@@ -297,13 +297,13 @@ class EvaluationStore(DatabaseStore):
         statement = sa.select(*columns, *of_end).outerjoin_from(tables.evaluations, ends).where(kept.queue_id.in_(queue_ids))
         return {
             row["queue_id"]: (
-                Event(1, "queued", {"family": row["family"], "runs": row["run_count"]}, _when(row["submitted_at"])),
-                None if row["seq"] is None else _End.of(row),
+                Event(1, "queued", {"family": row["family"], "runs": row["run_count"]}, _convert_time(row["submitted_at"])),
+                None if row["seq"] is None else _End.parse_row(row),
             )
             for row in self.rows(statement)
         }
 
-    def _evaluations(self, statement: sa.Select[Any]) -> list[Evaluation]:
+    def _read_evaluations(self, statement: sa.Select[Any]) -> list[Evaluation]:
         return [
             Evaluation(
                 row["queue_id"],
@@ -311,7 +311,7 @@ class EvaluationStore(DatabaseStore):
                 json.loads(row["manifest"]),
                 json.loads(row["plan"]),
                 row["submitted_by"],
-                _when(row["submitted_at"]),
+                _convert_time(row["submitted_at"]),
                 row["run_count"],
                 tuple(
                     EvaluationRun(f"{row['queue_id']}{place:04x}", row["queue_id"], **run)
@@ -329,9 +329,9 @@ class _End(NamedTuple):
     started_at: datetime | None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> _End:
-        event = Event(row["seq"], row["kind"], json.loads(row["data"]), _when(row["ended_at"]))
-        return cls(event, time_of(row["started_at"]))
+    def parse_row(cls, row: Mapping[str, Any]) -> _End:
+        event = Event(row["seq"], row["kind"], json.loads(row["data"]), _convert_time(row["ended_at"]))
+        return cls(event, decode_time(row["started_at"]))
 
     @property
     def start(self) -> list[Event]:
@@ -339,7 +339,7 @@ class _End(NamedTuple):
         return [] if self.started_at is None else [Event(2, "started", {}, self.started_at)]
 
 
-def _submitted_before(connection: sa.Connection, row: Mapping[str, Any]) -> str:
+def _find_submitted_before(connection: sa.Connection, row: Mapping[str, Any]) -> str:
     kept = tables.evaluations.c
     statement = sa.select(kept.queue_id, kept.body_digest).where(
         kept.submitted_by == row["submitted_by"], kept.idempotency_key == row["idempotency_key"]
@@ -353,7 +353,7 @@ def _submitted_before(connection: sa.Connection, row: Mapping[str, Any]) -> str:
     return str(earlier.queue_id)
 
 
-def _when(kept: int) -> datetime:
-    found = time_of(kept)
+def _convert_time(kept: int) -> datetime:
+    found = decode_time(kept)
     assert found is not None
     return found

@@ -12,9 +12,15 @@ import yaml
 
 from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import NewerSchema
-from dtef_pipeline.identity import digest, versions_in_play
-from resources.settings import Settings, shipped
-from resources.votes.game_documents import DOCUMENT_KINDS, FIRST_STATUS, GameDocumentKind, StoredDocuments, stored_documents
+from dtef_pipeline.identity import digest, select_versions_in_play
+from resources.settings import Settings, find_shipped
+from resources.votes.game_documents import (
+    DOCUMENT_KINDS,
+    FIRST_STATUS,
+    DocumentSnapshot,
+    GameDocumentKind,
+    read_documents_if_present,
+)
 
 _SOURCES_ROOT = Path(__file__).parents[1]
 _HASHED_FOLDERS = ("dtef_pipeline", "resources", "assets")
@@ -42,57 +48,57 @@ def config_hash(settings: Settings) -> str:
     without them. Raises StoreError where the database cannot be read.
     """
     places = (
-        shipped("models.yaml"),
+        find_shipped("models.yaml"),
         settings.models,
         settings.panel,
-        shipped("scenarios"),
-        shipped("personas"),
+        find_shipped("scenarios"),
+        find_shipped("personas"),
     )
     found = []
     for place in (*places, settings.scenarios, settings.personas):
         files = [] if place is None else sorted(place.rglob("*.yaml")) if place.is_dir() else [place] if place.is_file() else []
         found.append([[one.name, _hash(one)] for one in files])
-    return digest("configuration", *found, *_documents_hashed(settings))
+    return digest("configuration", *found, *_list_document_states(settings))
 
 
-def _documents_hashed(settings: Settings) -> list[object]:
+def _list_document_states(settings: Settings) -> list[object]:
     """What the store says of the versions in play; an empty list where it says nothing of them, as before there could be any."""
     try:
-        stored = stored_documents(settings.responses_url)
+        stored = read_documents_if_present(settings.responses_url)
     except NewerSchema:
         # Other families go on: no document of the store can be asked for here.
         return ["of a newer dtef-pipeline"]
-    found = [one for kind in DOCUMENT_KINDS for one in _told_in_store(kind, stored, settings)]
+    found = [one for kind in DOCUMENT_KINDS for one in _list_stored_states(kind, stored, settings)]
     return [found] if found else []
 
 
-class _OfFileOrStore(NamedTuple):
+class _VersionState(NamedTuple):
     id: str
     version: int
     status: str
 
 
-def _told_in_store(kind: GameDocumentKind, stored: StoredDocuments, settings: Settings) -> list[list[object]]:
+def _list_stored_states(kind: GameDocumentKind, stored: DocumentSnapshot, settings: Settings) -> list[list[object]]:
     """Of each document in play that was made or given a status over HTTP: kind, id, version, status, and the body of one that was made there."""
-    bodies, said = {(one.id, one.version): one.body for one in stored.of(kind)}, stored.status_of(kind)
+    bodies, said = {(one.id, one.version): one.body for one in stored.of(kind)}, stored.map_statuses(kind)
     if not said:
         return []
-    known = {**_statuses_in_files(kind, settings), **dict.fromkeys(bodies, FIRST_STATUS[kind])}
-    versions = [_OfFileOrStore(*key, said.get(key, status)) for key, status in known.items()]
-    in_play = versions_in_play(versions, FIRST_STATUS[kind]).values()
-    told = [one for one in in_play if (one.id, one.version) in said]
-    return [[kind, *one, bodies.get((one.id, one.version))] for one in told]
+    known = {**_read_file_statuses(kind, settings), **dict.fromkeys(bodies, FIRST_STATUS[kind])}
+    versions = [_VersionState(*key, said.get(key, status)) for key, status in known.items()]
+    in_play = select_versions_in_play(versions, FIRST_STATUS[kind]).values()
+    with_status = [one for one in in_play if (one.id, one.version) in said]
+    return [[kind, *one, bodies.get((one.id, one.version))] for one in with_status]
 
 
-def _statuses_in_files(kind: GameDocumentKind, settings: Settings) -> dict[tuple[str, int], str]:
+def _read_file_statuses(kind: GameDocumentKind, settings: Settings) -> dict[tuple[str, int], str]:
     """By id and version. A scenario of one's own takes the place of a shipped one; files with faults are left out."""
     own_folder = settings.personas if kind == "persona" else settings.scenarios
-    of_shipped, own = _statuses_in(kind, shipped(f"{kind}s")), _statuses_in(kind, own_folder)
+    of_shipped, own = _read_folder_statuses(kind, find_shipped(f"{kind}s")), _read_folder_statuses(kind, own_folder)
     replaced = {name for name, _ in own} if kind == "scenario" else set()
     return {key: status for key, status in of_shipped.items() if key[0] not in replaced} | own
 
 
-def _statuses_in(kind: GameDocumentKind, folder: Path | None) -> dict[tuple[str, int], str]:
+def _read_folder_statuses(kind: GameDocumentKind, folder: Path | None) -> dict[tuple[str, int], str]:
     found = {}
     for path in sorted(folder.rglob("*.yaml")) if folder and folder.is_dir() else ():
         try:
@@ -111,6 +117,6 @@ def _hash(path: Path) -> str:
         return "unreadable"
 
 
-def this_run() -> AskingRun:
+def describe_this_run() -> AskingRun:
     """What is at work now."""
-    return AskingRun(code_version(), config_hash(Settings.from_environment()))
+    return AskingRun(code_version(), config_hash(Settings.read_environment()))

@@ -38,7 +38,7 @@ class Bill(NamedTuple):
 NO_BILL = Bill()
 
 
-def bill_of(usage: object, charged: Price | None, header: object = None) -> Bill:
+def parse_bill(usage: object, charged: Price | None, header: object = None) -> Bill:
     """The bill of a reply.
 
     Args:
@@ -50,24 +50,24 @@ def bill_of(usage: object, charged: Price | None, header: object = None) -> Bill
     """
     stated: Mapping[str, Any] = usage if isinstance(usage, Mapping) else _NO_USAGE
     prompt, completion = count_of(stated.get("prompt_tokens")), count_of(stated.get("completion_tokens"))
-    cached, reasoning = _cached(stated, prompt), _reasoning(stated)
-    reported = _reported(stated)
-    reported = dollars_of(header) if reported is None else reported
+    cached, reasoning = _parse_cached_tokens(stated, prompt), _parse_reasoning_tokens(stated)
+    reported = _parse_reported_cost(stated)
+    reported = parse_dollars(header) if reported is None else reported
     cost = None
     if charged is not None and prompt is not None and completion is not None:
-        cost = charged.of(prompt, _charged(stated, prompt, completion, reasoning), cached or 0)
+        cost = charged.compute_cost(prompt, _count_charged_tokens(stated, prompt, completion, reasoning), cached or 0)
     if reported is not None and (reported > 0 or not cost):
         cost = reported
     return Bill(prompt, completion, cost, reported, cached, reasoning)
 
 
-def bill_of_embedding(spec: ModelSpec, usage: object, header: object = None) -> Bill:
+def read_embedding_bill(spec: ModelSpec, usage: object, header: object = None) -> Bill:
     """The bill of a batch of texts, whose response takes no tokens."""
-    bill = bill_of({**(usage if isinstance(usage, Mapping) else {}), "completion_tokens": 0}, price(spec), header)
+    bill = parse_bill({**(usage if isinstance(usage, Mapping) else {}), "completion_tokens": 0}, price(spec), header)
     return bill if bill.prompt_tokens is not None else bill._replace(completion_tokens=None)
 
 
-def usage_in(content: bytes) -> object:
+def find_usage(content: bytes) -> object:
     """What a server states that a call used, in whatever it sent, beside its error or in it; None: nothing."""
     try:
         answer = json.loads(content)
@@ -75,7 +75,7 @@ def usage_in(content: bytes) -> object:
         return None
     if not isinstance(answer, dict):
         return None
-    return answer.get("usage") or _part(answer, "error").get("usage")
+    return answer.get("usage") or _get_part(answer, "error").get("usage")
 
 
 def count_of(value: object) -> int | None:
@@ -87,7 +87,7 @@ def count_of(value: object) -> int | None:
     return int(value)
 
 
-def dollars_of(value: object) -> float | None:
+def parse_dollars(value: object) -> float | None:
     """An amount from 0; None: it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
@@ -98,36 +98,38 @@ def dollars_of(value: object) -> float | None:
     return amount if math.isfinite(amount) and amount >= 0 else None
 
 
-def _reported(usage: Mapping[str, Any]) -> float | None:
+def _parse_reported_cost(usage: Mapping[str, Any]) -> float | None:
     """The cost that the reply states: a number (OpenRouter), or parts with their sum (Perplexity)."""
     stated = usage.get("cost")
-    cost = dollars_of(stated.get("total_cost") if isinstance(stated, Mapping) else stated)
+    cost = parse_dollars(stated.get("total_cost") if isinstance(stated, Mapping) else stated)
     # With a key of one's own, OpenRouter's `cost` is its fee, and what the host charges stands beside it.
-    upstream = dollars_of(_part(usage, "cost_details").get("upstream_inference_cost")) if usage.get("is_byok") is True else None
+    upstream = (
+        parse_dollars(_get_part(usage, "cost_details").get("upstream_inference_cost")) if usage.get("is_byok") is True else None
+    )
     return cost if upstream is None else (cost or 0.0) + upstream
 
 
-def _cached(usage: Mapping[str, Any], prompt: int | None) -> int | None:
+def _parse_cached_tokens(usage: Mapping[str, Any], prompt: int | None) -> int | None:
     """The prompt tokens read from a cache, as OpenAI, DeepSeek, Moonshot and Anthropic name them."""
     named = (
-        _part(usage, "prompt_tokens_details").get("cached_tokens"),
+        _get_part(usage, "prompt_tokens_details").get("cached_tokens"),
         *(usage.get(name) for name in ("prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")),
     )
     cached = next((count for one in named if (count := count_of(one)) is not None), None)
     return cached if cached is None or prompt is None else min(cached, prompt)
 
 
-def _reasoning(usage: Mapping[str, Any]) -> int | None:
-    detailed = count_of(_part(usage, "completion_tokens_details").get("reasoning_tokens"))
+def _parse_reasoning_tokens(usage: Mapping[str, Any]) -> int | None:
+    detailed = count_of(_get_part(usage, "completion_tokens_details").get("reasoning_tokens"))
     return count_of(usage.get("reasoning_tokens")) if detailed is None else detailed
 
 
-def _charged(usage: Mapping[str, Any], prompt: int, completion: int, reasoning: int | None) -> int:
+def _count_charged_tokens(usage: Mapping[str, Any], prompt: int, completion: int, reasoning: int | None) -> int:
     """The completion tokens that are charged. Some servers (xAI's) count thinking beside them, as the total shows."""
     thought = reasoning or 0
     return completion + thought if count_of(usage.get("total_tokens")) == prompt + completion + thought else completion
 
 
-def _part(usage: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _get_part(usage: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     part = usage.get(name)
     return part if isinstance(part, Mapping) else _NO_USAGE

@@ -44,7 +44,7 @@ class Breaker:
         """So many probes failed that the run should wait no longer."""
         return self.failed_probes >= (self._rules.probes if self._was_reached else self._rules.first_probes)
 
-    def lets_through(self, now: float) -> bool:
+    def is_allowing(self, now: float) -> bool:
         return self.open_until is None or (now >= self.open_until and not self._probing)
 
     def start(self) -> bool:
@@ -52,7 +52,7 @@ class Breaker:
         self._probing = self.open_until is not None
         return self._probing
 
-    def alive(self) -> None:
+    def record_answer(self) -> None:
         """The server answered, if only by refusing the request."""
         self._was_reached = True
         self._failures = self.failed_probes = 0
@@ -76,7 +76,7 @@ class Breaker:
         self.open_until = now + min(self._rules.longest, self._rules.cool_down * 2.0**self.failed_probes)
         return True
 
-    def abandoned(self, *, probe: bool) -> None:
+    def record_abandoned(self, *, probe: bool) -> None:
         """A call ended without a result, because the run is being stopped."""
         if probe:
             self._probing = False

@@ -12,9 +12,9 @@ from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import UnpricedModels
-from dtef_pipeline.text.unknown_cost import unknown_cost
+from dtef_pipeline.text.unknown_cost import describe_unknown_cost
 from resources.gateway.bills import Bill
-from resources.gateway.prices import Price, states_costs
+from resources.gateway.prices import Price, is_cost_stated
 from resources.gateway.transport import Reply
 
 # Tokenizers differ: what a prompt is estimated at is reserved with a margin, and some for the frame around each message.
@@ -82,11 +82,11 @@ class Account:
     @property
     def why_reached(self) -> str:
         """The limit that was reached, with what calls of unknown cost count in it, unless it is one of calls."""
-        unknown = unknown_cost(self.spent.unpriced, self.spent.most_usd)
-        told = self.spent.most_usd and " max_calls " not in str(self.reached)
-        return f"{self.reached} was reached" + (f", which counts {unknown}" if told else "")
+        unknown = describe_unknown_cost(self.spent.unpriced, self.spent.most_usd)
+        counts_unknown = self.spent.most_usd and " max_calls " not in str(self.reached)
+        return f"{self.reached} was reached" + (f", which counts {unknown}" if counts_unknown else "")
 
-    def broken_by(self, usage: Usage) -> str | None:
+    def find_broken_limit(self, usage: Usage) -> str | None:
         """The limit that so much more would break."""
         total = self.spent + self._reserved + usage
         limits = self.limits
@@ -139,13 +139,13 @@ class Accounts:
 
         `of_models`: by model name; `of_roles`: by what models are asked as, over all models.
         """
-        self.run.limits = _bounded(self.run.limits, of_run)
+        self.run.limits = _merge_limits(self.run.limits, of_run)
         for name, limits in of_models.items():
-            account = self._of(name)
-            account.limits = _bounded(account.limits, limits)
+            account = self._get_account(name)
+            account.limits = _merge_limits(account.limits, limits)
         for role, limits in (of_roles or {}).items():
             self.roles[role] = self.roles.get(role) or Account(f"the {role}s'", Budget())
-            self.roles[role].limits = _bounded(self.roles[role].limits, limits)
+            self.roles[role].limits = _merge_limits(self.roles[role].limits, limits)
         given = [account.limits for account in (self.run, *self.models.values(), *self.roles.values())]
         of_days = any(account.daily is not None for account in self.roles.values())
         self._counts_tokens = of_days or any(one.max_tokens is not None or one.max_cost_usd is not None for one in given)
@@ -156,23 +156,23 @@ class Accounts:
         account.daily = budget
         self._counts_tokens = True
 
-    def needs_price(self, model: str, role: str = CANDIDATE) -> bool:
+    def is_price_needed(self, model: str, role: str = CANDIDATE) -> bool:
         """Whether some limit in dollars concerns this model, asked as this."""
-        accounts = self._accounts(model, role)
+        accounts = self._list_accounts(model, role)
         return any(account.limits.max_cost_usd is not None or account.daily is not None for account in accounts)
 
     def unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> list[str]:
         """The models whose price is not known, that some limit in dollars concerns, and whose provider does not state costs either."""
-        return [spec.name for spec, price in prices if self.lacks_price(spec, price, role) and not states_costs(spec)]
+        return [spec.name for spec, price in prices if self.is_price_missing(spec, price, role) and not is_cost_stated(spec)]
 
-    def lacks_price(self, spec: ModelSpec, price: Price | None, role: str = CANDIDATE) -> bool:
+    def is_price_missing(self, spec: ModelSpec, price: Price | None, role: str = CANDIDATE) -> bool:
         """Whether no price is known that some limit in dollars needs."""
-        return price is None and self.needs_price(spec.name, role) and spec.name not in self.allowed_unpriced
+        return price is None and self.is_price_needed(spec.name, role) and spec.name not in self.allowed_unpriced
 
     def refuse_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> None:
         """UnpricedModels when a model whose price is not known would be asked under a limit in dollars."""
         if unknown := self.unpriced(prices, role):
-            by_day = all(account.limits.max_cost_usd is None for name in unknown for account in self._accounts(name, role))
+            by_day = all(account.limits.max_cost_usd is None for name in unknown for account in self._list_accounts(name, role))
             limit = "the daily budget" if by_day else "max_cost_usd"
             raise UnpricedModels(
                 f"nothing was asked, because {limit} cannot be kept without a price of {', '.join(unknown)}; "
@@ -181,13 +181,13 @@ class Accounts:
             )
 
     def estimate(self, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
-        """What is set aside for one call (`most_of`), without tokens and dollars where no limit counts them."""
-        return most_of(request, price, ceiling) if self._counts_tokens else Usage(calls=1)
+        """What is set aside for one call (`compute_max_usage`), without tokens and dollars where no limit counts them."""
+        return compute_max_usage(request, price, ceiling) if self._counts_tokens else Usage(calls=1)
 
     def reserve(self, model: str, usage: Usage, role: str = CANDIDATE) -> bool:
         """Set aside what a call may use. False: not now, or (`reached`) never again in this run."""
-        accounts = self._accounts(model, role)
-        broken = [(account, limit) for account in accounts if (limit := account.broken_by(usage))]
+        accounts = self._list_accounts(model, role)
+        broken = [(account, limit) for account in accounts if (limit := account.find_broken_limit(usage))]
         for account, limit in broken:
             account.refuse(limit)
         if not broken:
@@ -198,24 +198,24 @@ class Accounts:
     def settle(self, model: str, reserved: Usage, actual: Usage, role: str = CANDIDATE) -> None:
         """A call has ended: what it reserved is replaced by what it used."""
         self.by_role[role] = self.by_role.get(role, Usage()) + actual
-        for account in self._accounts(model, role):
+        for account in self._list_accounts(model, role):
             account.settle(reserved, actual)
 
     def charge(self, model: str, usage: Usage, role: str = CANDIDATE) -> None:
         """Count what calls used beyond what they were settled with."""
-        for account in self._accounts(model, role):
+        for account in self._list_accounts(model, role):
             account.reserve(Usage())
         self.settle(model, Usage(), usage, role)
 
     def reached(self, model: str, role: str = CANDIDATE) -> str | None:
         """The limit because of which this model is asked nothing more as this: `the run's max_cost_usd of 5 was reached`."""
-        return next((account.why_reached for account in self._accounts(model, role) if account.reached), None)
+        return next((account.why_reached for account in self._list_accounts(model, role) if account.reached), None)
 
-    def _accounts(self, model: str, role: str) -> tuple[Account, ...]:
+    def _list_accounts(self, model: str, role: str) -> tuple[Account, ...]:
         own = self.roles.get(role)
-        return (self.run, self._of(model)) if own is None else (self.run, self._of(model), own)
+        return (self.run, self._get_account(model)) if own is None else (self.run, self._get_account(model), own)
 
-    def _of(self, model: str) -> Account:
+    def _get_account(self, model: str) -> Account:
         """The account of a model, which is kept from its first call on: a later stage may limit it."""
         if model not in self.models:
             self.models[model] = Account(f"{model}'s", Budget())
@@ -264,7 +264,7 @@ class Ceiling:
     def most_of(self, calls: int, prompt: int, response: int, price: Price | None) -> Usage:
         """What so many calls may use at most, whose prompts and responses are estimated at so many tokens in all."""
         prompt, response = ceil(self.prompt_ratio * prompt), ceil(self.response_ratio * response)
-        return Usage(calls, prompt + response, price.of(prompt, response) + calls * self.extra_usd if price else 0.0)
+        return Usage(calls, prompt + response, price.compute_cost(prompt, response) + calls * self.extra_usd if price else 0.0)
 
     def count_unknown(self, request: Request, used: Usage) -> None:
         """A call of unknown cost counted with so much."""
@@ -287,27 +287,27 @@ def _estimate_tokens(request: Request) -> tuple[int, int]:
     texts = [message.text for message in request.conversation]
     # Without a system message too, the frame is taken for that of two.
     prompt = int(_PROMPT_MARGIN * sum(map(estimate_tokens, texts))) + _FRAME_TOKENS * max(2, len(texts))
-    return prompt, response_limit(request)
+    return prompt, compute_response_limit(request)
 
 
-def most_of(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
+def compute_max_usage(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
     """What one call may use at most."""
     return (ceiling or Ceiling()).most_of(1, *_estimate_tokens(request), price)
 
 
-def of_unknown_cost(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
+def count_unknown_cost(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
     """A call that may have been billed, and nobody knows how much: it counts with the most that it may have used."""
-    most = most_of(request, price, ceiling)
+    most = compute_max_usage(request, price, ceiling)
     is_free = price is not None and not most.cost_usd
     return most if is_free else replace(most, unpriced=1, most_usd=most.cost_usd)
 
 
-def _bounded(limits: Budget, further: Budget) -> Budget:
+def _merge_limits(limits: Budget, further: Budget) -> Budget:
     """The limits, with those of the further ones where they have none."""
     return Budget(**{**further.model_dump(), **limits.model_dump(exclude_none=True)})
 
 
-def response_limit(request: Request) -> int:
+def compute_response_limit(request: Request) -> int:
     """The most tokens the response may take; embeddings have none."""
     if request.role == EMBEDDER:
         return 0

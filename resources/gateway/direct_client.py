@@ -16,15 +16,15 @@ import certifi
 
 from dtef_pipeline.asking.models import ModelSpec
 from resources.gateway.http_errors import (
-    connection_lost,
-    message_in,
-    no_answer,
-    no_connection_in_time,
-    status_error,
-    unreadable,
-    untrusted,
+    extract_message,
+    make_answer_timeout,
+    make_certificate_error,
+    make_connection_error,
+    make_connection_timeout,
+    make_status_error,
+    make_unreadable_error,
 )
-from resources.gateway.transport import CONNECT_TIMEOUT_S, GRACE_S, CallError, Scope, certificates
+from resources.gateway.transport import CONNECT_TIMEOUT_S, GRACE_S, CallError, Scope, find_certificates
 
 # Servers (uvicorn, llama.cpp) close a connection that was idle for 5 s. One that they are closing now must not be used again.
 _KEPT_OPEN_S = 4.0
@@ -33,17 +33,17 @@ _ADDRESSES_KEPT_S = 60
 _MOST_SAID = 10_000
 
 
-def opened(environ: Mapping[str, str]) -> aiohttp.ClientSession:
+def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
     """A session of the running event loop. How many calls there are at once is the gateway's business, so it sets no limit."""
     # At this level aiohttp would log addresses, which may hold a password.
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
-    trusted = ssl.create_default_context(cafile=certificates(environ) or certifi.where())
+    trusted = ssl.create_default_context(cafile=find_certificates(environ) or certifi.where())
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_OPEN_S, ttl_dns_cache=_ADDRESSES_KEPT_S, ssl=trusted)
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
 
 @lru_cache(maxsize=256)
-def proxy_for(url: str) -> str | None:
+def find_proxy(url: str) -> str | None:
     """The proxy that the environment names for an address. (aiohttp would look it up in another thread, at each call.)"""
     parts = urlsplit(url)
     named = getproxies()
@@ -66,58 +66,58 @@ async def post(session: aiohttp.ClientSession, spec: ModelSpec, url: str, header
     """The server's answer. Raises `CallError` where there is none."""
     limits = aiohttp.ClientTimeout(total=spec.timeout + GRACE_S, sock_connect=min(spec.timeout, CONNECT_TIMEOUT_S))
     try:
-        async with session.post(url, data=body, headers=headers, timeout=limits, proxy=proxy_for(url)) as response:
+        async with session.post(url, data=body, headers=headers, timeout=limits, proxy=find_proxy(url)) as response:
             return HttpReply(response.status, str(response.reason), response.headers, await response.read())
     except Exception as error:
-        raise _error(spec, error) from None
+        raise _convert_error(spec, error) from None
 
 
 def refuse_status(spec: ModelSpec, answer: HttpReply) -> None:
     """Raises `CallError` for every status but success."""
     if answer.status // 100 != 2:
         words = answer.content.decode("utf-8", "replace")
-        said = " ".join((message_in(words.strip()) or words)[:_MOST_SAID].split()) or answer.reason
-        raise status_error(spec, answer.status, said, words=words, headers=answer.headers)
+        said = " ".join((extract_message(words.strip()) or words)[:_MOST_SAID].split()) or answer.reason
+        raise make_status_error(spec, answer.status, said, words=words, headers=answer.headers)
 
 
-def _error(spec: ModelSpec, error: Exception) -> CallError:
+def _convert_error(spec: ModelSpec, error: Exception) -> CallError:
     match error:
         case aiohttp.ConnectionTimeoutError():
-            return no_connection_in_time(spec)
+            return make_connection_timeout(spec)
         case TimeoutError():
-            return no_answer(spec)
+            return make_answer_timeout(spec)
         case aiohttp.ClientConnectorCertificateError():
-            return untrusted(spec, error.certificate_error)
+            return make_certificate_error(spec, error.certificate_error)
         case aiohttp.InvalidURL():  # it may hold a password
             return CallError(f"{spec.name}: its address, or that of the proxy, cannot be read", Scope.MODEL)
         case aiohttp.ClientConnectorError():
-            return connection_lost(spec, error, reached=False)
+            return make_connection_error(spec, error, reached=False)
         case aiohttp.ClientResponseError():
-            return unreadable(spec, error.message or type(error).__name__)
+            return make_unreadable_error(spec, error.message or type(error).__name__)
         case aiohttp.ClientError() | OSError():
-            return connection_lost(spec, error, reached=True)
+            return make_connection_error(spec, error, reached=True)
         case _:
             return CallError(f"{spec.name}: {type(error).__name__}: {error}", Scope.REQUEST, billed=True)
 
 
-def quoted(content: bytes) -> str:
+def quote_content(content: bytes) -> str:
     """The beginning of what a server sent, in one line."""
     return " ".join(content[:_MOST_SAID].decode("utf-8", "replace").split()) or "it is empty"
 
 
-def as_object(spec: ModelSpec, content: bytes) -> dict[str, Any]:
+def parse_object(spec: ModelSpec, content: bytes) -> dict[str, Any]:
     """The JSON object that a server sent. Raises `CallError` when it is none, or when it is an error that came as a success."""
     try:
         answer = json.loads(content)
     except (ValueError, RecursionError):
-        raise unreadable(spec, quoted(content)) from None
+        raise make_unreadable_error(spec, quote_content(content)) from None
     if not isinstance(answer, dict):
-        raise unreadable(spec, quoted(content))
+        raise make_unreadable_error(spec, quote_content(content))
     if error := answer.get("error"):
         words = content.decode("utf-8", "replace").strip()
-        said = message_in(words) or quoted(content)
+        said = extract_message(words) or quote_content(content)
         code = error.get("code") if isinstance(error, dict) else None
         if isinstance(code, int) and 400 <= code <= 599:
-            raise status_error(spec, code, said, words=words, headers={})
-        raise unreadable(spec, said)
+            raise make_status_error(spec, code, said, words=words, headers={})
+        raise make_unreadable_error(spec, said)
     return answer

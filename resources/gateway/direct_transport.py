@@ -14,22 +14,22 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from dtef_pipeline.asking.embeddings import decoded, packed
+from dtef_pipeline.asking.embeddings import decode_vectors, encode_stored_vectors
 from dtef_pipeline.asking.models import OPENAI, ModelSpec
 from dtef_pipeline.asking.request import Request
-from resources.gateway.bills import COST_HEADER, NO_BILL, Bill, bill_of, bill_of_embedding, usage_in
-from resources.gateway.http_errors import no_choices, unreadable
-from resources.gateway.prices import own_price
+from resources.gateway.bills import COST_HEADER, NO_BILL, Bill, find_usage, parse_bill, read_embedding_bill
+from resources.gateway.http_errors import make_no_choices_error, make_unreadable_error
+from resources.gateway.prices import build_own_price
 from resources.gateway.transport import (
     CallError,
     Reply,
-    certificates,
-    messages_sent,
-    problem_of_settings,
-    response_format,
-    sampling_sent,
-    text_of_nothing,
-    text_or_none,
+    build_messages,
+    build_response_format,
+    build_sampling,
+    find_certificates,
+    find_settings_problem,
+    get_text_or_none,
+    resolve_empty_text,
 )
 
 if TYPE_CHECKING:
@@ -69,33 +69,33 @@ class DirectTransport:
     def problem(self, spec: ModelSpec) -> str | None:
         if (
             (file := self._environ.get("SSL_CERT_FILE"))
-            and not certificates(self._environ)
+            and not find_certificates(self._environ)
             and "https:" in (spec.api_base or "")
         ):
             return f"SSL_CERT_FILE names {file}, and there is no such file"
-        return problem_of_settings(spec, self._environ)
+        return find_settings_problem(spec, self._environ)
 
     async def ask(self, request: Request) -> Reply:
-        from resources.gateway.direct_client import as_object, post, refuse_status
+        from resources.gateway.direct_client import parse_object, post, refuse_status
 
         spec = request.model
-        body = json.dumps(self._body(request), ensure_ascii=False, separators=(",", ":")).encode()
+        body = json.dumps(self._build_body(request), ensure_ascii=False, separators=(",", ":")).encode()
         session = self._sessions[asyncio.get_running_loop()]
-        answer = await post(session, spec, _address(spec.api_base or "", self.PATH), self._headers(spec), body)
+        answer = await post(session, spec, _build_address(spec.api_base or "", self.PATH), self._build_headers(spec), body)
         stated = answer.headers.get(COST_HEADER)
         try:
             refuse_status(spec, answer)
-            reply = as_object(spec, answer.content)
-            return self._reply(spec, reply, request, self._bill(spec, reply.get("usage"), stated))
+            reply = parse_object(spec, answer.content)
+            return self._build_reply(spec, reply, request, self._read_bill(spec, reply.get("usage"), stated))
         except CallError as error:
             # What a reply states that it used counts, whatever else is wrong with it.
-            error.bill = self._bill(spec, usage_in(answer.content), stated).stated
+            error.bill = self._read_bill(spec, find_usage(answer.content), stated).stated
             raise
 
-    def _bill(self, spec: ModelSpec, usage: object, header: str | None) -> Bill:
-        return bill_of(usage, own_price(spec), header)
+    def _read_bill(self, spec: ModelSpec, usage: object, header: str | None) -> Bill:
+        return parse_bill(usage, build_own_price(spec), header)
 
-    def _headers(self, spec: ModelSpec) -> dict[str, str]:
+    def _build_headers(self, spec: ModelSpec) -> dict[str, str]:
         headers = {"content-type": "application/json", "accept": "application/json", "user-agent": "dtef-pipeline"}
         if "@" not in urlsplit(spec.api_base or "").netloc:
             # Some servers want any key at all, so one without a key gets one that is none.
@@ -103,43 +103,43 @@ class DirectTransport:
             headers["authorization"] = f"Bearer {key}"
         return headers
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _build_body(self, request: Request) -> dict[str, Any]:
         body = {
             "model": request.model.model.removeprefix(OPENAI),
-            "messages": messages_sent(request),
-            **sampling_sent(request),
+            "messages": build_messages(request),
+            **build_sampling(request),
         }
         if request.response_schema is not None:
-            body["response_format"] = response_format(request.response_schema)
+            body["response_format"] = build_response_format(request.response_schema)
         return body
 
-    def _reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request, bill: Bill = NO_BILL) -> Reply:
+    def _build_reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request, bill: Bill = NO_BILL) -> Reply:
         choices = answer.get("choices")
         if not choices:
-            raise no_choices(spec)
+            raise make_no_choices_error(spec)
         try:
             message, ended = choices[0]["message"], choices[0].get("finish_reason") or "stop"
-            text, reasoning = _text_and_reasoning(message)
+            text, reasoning = _split_reasoning(message)
         except (KeyError, TypeError, AttributeError, IndexError):
-            raise unreadable(spec, f"a choice of {json.dumps(choices)}") from None
+            raise make_unreadable_error(spec, f"a choice of {json.dumps(choices)}") from None
         ended = _ENDED_BY.get(str(ended).lower(), str(ended))
         if text is None:
-            text = text_of_nothing(spec, message.get("refusal"), ended)
+            text = resolve_empty_text(spec, message.get("refusal"), ended)
         return Reply(
             text=text,
             finish_reason=ended,
-            served_model=text_or_none(answer.get("model")),
-            fingerprint=text_or_none(answer.get("system_fingerprint")),
+            served_model=get_text_or_none(answer.get("model")),
+            fingerprint=get_text_or_none(answer.get("system_fingerprint")),
             reasoning=reasoning,
-            host=text_or_none(answer.get("provider")),
+            host=get_text_or_none(answer.get("provider")),
             **bill._asdict(),
         )
 
     async def open(self) -> None:
         """Import the client and make the session, so that this counts as no call's latency."""
-        from resources.gateway.direct_client import opened
+        from resources.gateway.direct_client import open_session
 
-        self._sessions[asyncio.get_running_loop()] = opened(self._environ)
+        self._sessions[asyncio.get_running_loop()] = open_session(self._environ)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -148,13 +148,13 @@ class DirectTransport:
 
 
 @lru_cache(maxsize=256)
-def _address(api_base: str, path: str) -> str:
+def _build_address(api_base: str, path: str) -> str:
     """Where to send to: the path goes behind that of the address, before its query."""
     parts = urlsplit(api_base)
     return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}{path}", fragment=""))
 
 
-def _text_and_reasoning(message: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _split_reasoning(message: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """The response, and what the model thought before it, which servers send beside the response or in front of it."""
     text = message.get("content")
     if isinstance(text, Sequence) and not isinstance(text, str):
@@ -163,7 +163,7 @@ def _text_and_reasoning(message: Mapping[str, Any]) -> tuple[str | None, str | N
         raise TypeError
     for name in ("reasoning_content", "reasoning"):
         if name in message:
-            return text, text_or_none(message[name])
+            return text, get_text_or_none(message[name])
     if text and (thought := _THOUGHT_FIRST.match(text)):
         return thought[2], thought[1]
     return text, None
@@ -174,23 +174,23 @@ class DirectEmbedding(DirectTransport):
 
     PATH = "/embeddings"
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _build_body(self, request: Request) -> dict[str, Any]:
         texts = [message.text for message in request.messages]
         return {"model": request.model.model.removeprefix(OPENAI), "input": texts, "encoding_format": "float"}
 
-    def _bill(self, spec: ModelSpec, usage: object, header: str | None) -> Bill:
-        return bill_of_embedding(spec, usage, header)
+    def _read_bill(self, spec: ModelSpec, usage: object, header: str | None) -> Bill:
+        return read_embedding_bill(spec, usage, header)
 
-    def _reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request, bill: Bill = NO_BILL) -> Reply:
+    def _build_reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request, bill: Bill = NO_BILL) -> Reply:
         data = answer.get("data")
         try:
             entries = [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
-            vectors = decoded(entries, len(request.messages))
+            vectors = decode_vectors(entries, len(request.messages))
         except ValueError as error:
-            raise unreadable(spec, str(error)) from None
+            raise make_unreadable_error(spec, str(error)) from None
         return Reply(
-            text=packed(vectors),
+            text=encode_stored_vectors(vectors),
             finish_reason=None,
-            served_model=text_or_none(answer.get("model")),
+            served_model=get_text_or_none(answer.get("model")),
             **bill._asdict(),
         )

@@ -10,18 +10,18 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from dtef_pipeline.asking.request import LAST_ERROR, Failure
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.gateway.bills import Bill
-from resources.gateway.budget import WITHOUT_BILL, Accounts, Usage, of_unknown_cost
+from resources.gateway.budget import WITHOUT_BILL, Accounts, Usage, count_unknown_cost
 from resources.gateway.queues import (
     SAME_REFUSALS,
     Arrival,
     Job,
     ModelQueue,
-    lost_attempt,
-    response_of,
-    used_by,
-    used_by_failed,
+    compute_failed_usage,
+    compute_usage,
+    make_response,
+    make_unanswered_call,
 )
 from resources.gateway.retries import Rules
 from resources.gateway.single_flight import Claiming, SingleFlight
@@ -57,7 +57,7 @@ class Dispatch:
             tell: takes one line when a model or a budget ends, or a model is left alone for a while.
             settled: takes the key of each request that has a response or a failure now. Whoever gives it says by `enter` what follows.
         """
-        self._queues, self._writer, self._accounts, self._rules = list(queues), writer, accounts, rules
+        self._queues, self._writer, self._list_accounts, self._rules = list(queues), writer, accounts, rules
         self._scrub, self._take_line, self._take_settled = scrub, tell, settled
         self._changed = asyncio.Event()
         self._flight = SingleFlight(self._queues, claims, writer, self._changed.set, self._settle)
@@ -73,7 +73,7 @@ class Dispatch:
     async def run(self) -> None:
         """Until every request is settled, or until stopped: then what is in flight is given some time. Responses are committed."""
         await self._open_transports()
-        supply = asyncio.create_task(self._supply())
+        supply = asyncio.create_task(self._run_supply())
         try:
             await self._dispatch_until_done()
             await self._flight.flush()
@@ -115,7 +115,7 @@ class Dispatch:
     def _tell(self, line: str) -> None:
         self._take_line(self._scrub(line))
 
-    async def _supply(self) -> None:
+    async def _run_supply(self) -> None:
         try:
             await self._flight.run()
         except Exception as error:
@@ -125,25 +125,25 @@ class Dispatch:
         while not self._stopping:
             await self._open_transports()
             for queue in self._queues:
-                if queue.undecidable:
+                if queue.is_undecidable:
                     self._end_undecided(queue)
-            self._drop_the_hopeless()
-            if not self._followed and all(queue.finished for queue in self._queues):
+            self._fail_undeliverable()
+            if not self._followed and all(queue.is_exhausted for queue in self._queues):
                 return
             now = self._rules.clock()
-            self._send_what_may(now)
-            if any(queue.hungry for queue in self._queues):
+            self._send_ready(now)
+            if any(queue.needs_claims for queue in self._queues):
                 self._flight.need()
-            await self._until_something_changes(now)
+            await self._wait_for_change(now)
         if self._calls and self._fault is None:
             await asyncio.wait(self._calls, timeout=self._rules.grace)
 
-    async def _until_something_changes(self, now: float) -> None:
-        times = [moment for queue in self._queues if (moment := queue.next_time(now)) is not None]
+    async def _wait_for_change(self, now: float) -> None:
+        times = [moment for queue in self._queues if (moment := queue.find_next_time(now)) is not None]
         await self._rules.wait(self._changed, min([_LONGEST_SLEEP_S, *(moment - now for moment in times)]))
         self._changed.clear()
 
-    def _send_what_may(self, now: float) -> None:
+    def _send_ready(self, now: float) -> None:
         """One call after the other, always of the model with the fewest in flight, so that none starves beside a slow one."""
         able = [queue for queue in self._queues if queue.may_send(now)]
         while able:
@@ -158,24 +158,24 @@ class Dispatch:
         # A model that is asked at several temperatures has as many queues.
         own = [other for other in siblings if other.spec.name == name]
         return (
-            _left(self._rules.limit, len(self._calls), queue, self._queues)
+            _is_slot_left(self._rules.limit, len(self._calls), queue, self._queues)
             and slots.free(now) > 0
-            and _left(slots.limit, slots.in_flight, queue, siblings)
-            and _left(queue.spec.max_concurrency, sum(other.in_flight for other in own), queue, own)
+            and _is_slot_left(slots.limit, slots.in_flight, queue, siblings)
+            and _is_slot_left(queue.spec.max_concurrency, sum(other.in_flight for other in own), queue, own)
         )
 
     def _send(self, queue: ModelQueue, now: float) -> bool:
         """Start one call, if the budget allows it."""
         job = queue.take(now)
-        usage = self._accounts.estimate(job.request, queue.state.price, queue.ceiling)
+        usage = self._list_accounts.estimate(job.request, queue.state.price, queue.ceiling)
         # The first call of a model whose price only its bills tell is made alone: nothing bounds what others would cost. Under a limit that
         # counts tokens, so is that of any other: its reply may show that calls use more than is estimated.
         is_early = bool(queue.in_flight) and (
-            self._lacks_price(queue) or (usage.tokens > 0 and not queue.ceiling.may_begin(queue.in_flight))
+            self._is_price_missing(queue) or (usage.tokens > 0 and not queue.ceiling.may_begin(queue.in_flight))
         )
-        if is_early or not self._accounts.reserve(queue.spec.name, usage, job.request.role):
+        if is_early or not self._list_accounts.reserve(queue.spec.name, usage, job.request.role):
             queue.put_back(job)
-            if self._accounts.reached(queue.spec.name, job.request.role):
+            if self._list_accounts.reached(queue.spec.name, job.request.role):
                 self._changed.set()
             return False
         job.reserved = usage
@@ -186,13 +186,13 @@ class Dispatch:
         queue.state.slots.in_flight += 1
         call = asyncio.create_task(self._call(queue, job))
         self._calls.add(call)
-        call.add_done_callback(self._ended)
+        call.add_done_callback(self._handle_end)
         return True
 
-    def _lacks_price(self, queue: ModelQueue) -> bool:
-        return self._accounts.lacks_price(queue.spec, queue.state.price, queue.role)
+    def _is_price_missing(self, queue: ModelQueue) -> bool:
+        return self._list_accounts.is_price_missing(queue.spec, queue.state.price, queue.role)
 
-    def _ended(self, call: asyncio.Task[None]) -> None:
+    def _handle_end(self, call: asyncio.Task[None]) -> None:
         self._calls.discard(call)
         self._changed.set()
         if not call.cancelled() and (error := call.exception()) is not None:
@@ -211,36 +211,36 @@ class Dispatch:
         except CallError as error:
             bill = error.bill
             queue.state.learn(bill, job.request)
-            used = used_by_failed(error, job.request, queue.state.price, queue.ceiling)
-            if (lost := lost_attempt(job, used)) is not None:
+            used = compute_failed_usage(error, job.request, queue.state.price, queue.ceiling)
+            if (lost := make_unanswered_call(job, used)) is not None:
                 # Before it is settled: a daily budget reads again what the store has.
                 await self._writer.commit(lost)
-            self._failed(queue, job, error, began)
+            self._handle_failure(queue, job, error, began)
         except asyncio.CancelledError:
             # It was sent, and may be answered and billed yet.
-            used = of_unknown_cost(job.request, queue.state.price, queue.ceiling)
-            if (lost := lost_attempt(job, used)) is not None:
+            used = count_unknown_cost(job.request, queue.state.price, queue.ceiling)
+            if (lost := make_unanswered_call(job, used)) is not None:
                 self._writer.take(lost)
-            queue.state.breaker.abandoned(probe=job.probe)
+            queue.state.breaker.record_abandoned(probe=job.probe)
             raise
         else:
             latency = self._rules.clock() - began
             queue.state.learn(reply, job.request)
-            used = used_by(reply, job.request, queue.state.price, queue.ceiling)
+            used = compute_usage(reply, job.request, queue.state.price, queue.ceiling)
             queue.state.answer(job)
-            if line := queue.state.host_warning(reply.host):
+            if line := queue.state.build_host_warning(reply.host):
                 self._tell(line)
             self._end_undecided(queue)
-            await self._writer.commit(response_of(job, reply, latency, self._scrub, used))
+            await self._writer.commit(make_response(job, reply, latency, self._scrub, used))
             queue.done += 1
             self._settle(job.key)
         finally:
             queue.in_flight -= 1
             queue.state.slots.in_flight -= 1
             queue.state.spent += used
-            if used.unpriced and self._lacks_price(queue):
+            if used.unpriced and self._is_price_missing(queue):
                 self._give_up(queue, WITHOUT_BILL)
-            self._accounts.settle(queue.spec.name, job.reserved, used, job.request.role)
+            self._list_accounts.settle(queue.spec.name, job.reserved, used, job.request.role)
             self._charge_unknown(queue, job, used, bill)
 
     def _charge_unknown(self, queue: ModelQueue, job: Job, used: Usage, bill: Reply | Bill | None) -> None:
@@ -250,28 +250,28 @@ class Dispatch:
         more = queue.ceiling.take_uncounted(queue.state.price)
         if more.tokens:
             queue.state.spent += more
-            self._accounts.charge(queue.spec.name, more, job.request.role)
+            self._list_accounts.charge(queue.spec.name, more, job.request.role)
 
-    def _failed(self, queue: ModelQueue, job: Job, error: CallError, began: float) -> None:
+    def _handle_failure(self, queue: ModelQueue, job: Job, error: CallError, began: float) -> None:
         """What a failed call means for its request, its model and its provider."""
         now, model = self._rules.clock(), queue.state
         job.last_error = error.message
         if error.scope is Scope.PASSING and not error.rate_limited:
-            return self._failed_passing(queue, job, error.reached, now)
-        model.breaker.alive()
+            return self._handle_passing_failure(queue, job, error.reached, now)
+        model.breaker.record_answer()
         self._end_undecided(queue)
         if error.rate_limited:
             return self._rate_limited(queue, job, error, began, now)
         if error.scope is Scope.MODEL:
             self._give_up(queue, error.message)
-        elif not error.of_prompt and model.refused(error.message):
+        elif not error.of_prompt and model.record_refusal(error.message):
             self._give_up(queue, f"the first {SAME_REFUSALS} requests all failed: {error.message}")
         return self._fail(queue, job, error.message)
 
-    def _failed_passing(self, queue: ModelQueue, job: Job, reached: bool, now: float) -> None:
+    def _handle_passing_failure(self, queue: ModelQueue, job: Job, reached: bool, now: float) -> None:
         """Tried again; whose fault it was shows in what comes next: a response, or the opening of the breaker."""
         breaker, backoff = queue.state.breaker, self._rules.backoff
-        alone = job.fails_alone(queue.state, is_late=queue.is_late)
+        alone = job.is_own_failure(queue.state, is_late=queue.is_late)
         if breaker.failed(now, probe=job.probe, reached=reached, alone=alone) and breaker.open_until is not None:
             self._tell(
                 f"{job.last_error}; call after call fails, so this model is left alone for {breaker.open_until - now:.3g} s"
@@ -280,7 +280,7 @@ class Dispatch:
         if breaker.exhausted:
             self._give_up(
                 queue,
-                f"given up after {counted(breaker.failed_probes, 'probe')}: {job.last_error}",
+                f"given up after {format_count(breaker.failed_probes, 'probe')}: {job.last_error}",
             )
         if job.failed(breaker) > queue.spec.retries:
             queue.undecided.append(job)
@@ -317,12 +317,12 @@ class Dispatch:
             queue.state.dead = f"{queue.spec.name}: {why.replace(f'{queue.spec.name}: ', '', 1)}"
             self._tell(f"{queue.state.dead}; nothing more is asked of it in this run")
 
-    def _drop_the_hopeless(self) -> None:
+    def _fail_undeliverable(self) -> None:
         """Settle what will not be asked any more: of models that were given up, and beyond a budget."""
         for queue in self._queues:
             if queue.state.dead is not None:
                 self._fail_rest(queue, queue.state.dead, "error")
-            elif (limit := self._accounts.reached(queue.spec.name, queue.role)) is not None:
+            elif (limit := self._list_accounts.reached(queue.spec.name, queue.role)) is not None:
                 self._fail_rest(queue, limit, "budget")
 
     def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:
@@ -352,9 +352,9 @@ def _quote_error(error: str) -> str:
     return f"{LAST_ERROR}{error}" if error else ""
 
 
-def _left(limit: int, in_use: int, queue: ModelQueue, among: Sequence[ModelQueue]) -> bool:
+def _is_slot_left(limit: int, in_use: int, queue: ModelQueue, among: Sequence[ModelQueue]) -> bool:
     """Whether the queue may take one of the free slots: up to half of all are kept for queues that have none in flight."""
     if not queue.in_flight:
         return in_use < limit
-    waiting = sum(1 for other in among if not other.in_flight and not other.finished)
+    waiting = sum(1 for other in among if not other.in_flight and not other.is_exhausted)
     return in_use + min(waiting, limit // 2) < limit

@@ -13,18 +13,18 @@ from dtef_pipeline.asking.embeddings import (
     EMBEDDING_SCHEMA,
     Piece,
     Vectors,
-    batches,
-    embedder_of,
-    joined,
-    pieces,
-    text_hash,
-    unpacked,
-    vector_table,
+    build_vector_table,
+    combine_piece_vectors,
+    decode_stored_vectors,
+    hash_text,
+    identify_embedder,
+    split_into_pieces,
+    split_text_batches,
 )
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER, Failure, Message, Request
 from dtef_pipeline.errors import GatewayError
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.gateway.budget import Usage
 from resources.gateway.gateway import Gateway
 from resources.gateway.local_embedder import embed_locally
@@ -37,7 +37,7 @@ _READ_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddingResult:
     """What came of a set of texts."""
 
     vectors: pa.Table
@@ -48,7 +48,7 @@ class Embedded:
     """What was used for it now, failed calls included; what had been bought before costs nothing again."""
 
 
-NOTHING_EMBEDDED = Embedded(EMBEDDING_SCHEMA.empty_table(), {}, Usage())
+NOTHING_EMBEDDED = EmbeddingResult(EMBEDDING_SCHEMA.empty_table(), {}, Usage())
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class _Found:
 
 def embed(
     texts: Iterable[str], spec: ModelSpec, gateway: Gateway, *, known: int = 0, on_progress: OnProgress | None = None
-) -> Embedded:
+) -> EmbeddingResult:
     """The embedding of each text, each different text once.
 
     A text that is longer than the embedder's window is embedded in windows, and its vector is their mean, weighted by tokens. A server's
@@ -80,30 +80,34 @@ def embed(
         GatewayError: the model cannot be asked at all, or every embedding failed and none is known.
         Interrupted or KeyboardInterrupt: as `Gateway.answer`; what was bought is in the store.
     """
-    embedder = embedder_of(spec)
-    wanted = dict(sorted((text_hash(text), text) for text in texts))
+    embedder = identify_embedder(spec)
+    wanted = dict(sorted((hash_text(text), text) for text in texts))
     blank = {one: Failure(one, "a blank text has no embedding", 0) for one, text in wanted.items() if not text.strip()}
     filled = {one: text for one, text in wanted.items() if one not in blank}
     before = gateway.used.get(EMBEDDER, Usage())
     found, failures = (
-        (_locally(filled, spec, on_progress), {}) if spec.is_local else _by_server(filled, spec, gateway, on_progress)
+        (_embed_locally(filled, spec, on_progress), {})
+        if spec.is_local
+        else _embed_by_server(filled, spec, gateway, on_progress)
     )
-    result = Embedded(vector_table(embedder, found), {**blank, **failures}, gateway.used.get(EMBEDDER, Usage()) - before)
+    result = EmbeddingResult(
+        build_vector_table(embedder, found), {**blank, **failures}, gateway.used.get(EMBEDDER, Usage()) - before
+    )
     _refuse_none(result, spec, known)
     return result
 
 
-def _refuse_none(result: Embedded, spec: ModelSpec, known: int) -> None:
+def _refuse_none(result: EmbeddingResult, spec: ModelSpec, known: int) -> None:
     """GatewayError when everything failed: that is no matter of single texts, and nothing should be published."""
-    failed = [failure for failure in result.failures.values() if _was_asked(failure)]
+    failed = [failure for failure in result.failures.values() if _is_asked(failure)]
     if failed and not len(result.vectors) and not known:
         raise GatewayError(
-            f"{spec.name} could embed none of {counted(len(result.failures), 'text')}, so no similarity is published; "
+            f"{spec.name} could embed none of {format_count(len(result.failures), 'text')}, so no similarity is published; "
             f"the first error: {failed[0].message}"
         )
 
 
-def _locally(texts: Mapping[str, str], spec: ModelSpec, on_progress: OnProgress | None) -> dict[str, tuple[Vectors, int]]:
+def _embed_locally(texts: Mapping[str, str], spec: ModelSpec, on_progress: OnProgress | None) -> dict[str, tuple[Vectors, int]]:
     def tell(done: int) -> None:
         if on_progress is not None:
             on_progress((ModelProgress(spec.name, len(texts), replayed=0, done=done, failed=0),))
@@ -111,14 +115,14 @@ def _locally(texts: Mapping[str, str], spec: ModelSpec, on_progress: OnProgress 
     return dict(zip(texts, embed_locally(list(texts.values()), tell), strict=True)) if texts else {}
 
 
-def _by_server(
+def _embed_by_server(
     texts: Mapping[str, str], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None
 ) -> tuple[dict[str, tuple[Vectors, int]], dict[str, Failure]]:
     """(vector, windows) by text hash, and failures by text hash."""
     window = spec.max_tokens if "max_tokens" in spec.model_fields_set and spec.max_tokens else EMBEDDER_WINDOW
-    of_text = {one: pieces(text, window) for one, text in texts.items()}
+    of_text = {one: split_into_pieces(text, window) for one, text in texts.items()}
     flat = [piece for parts in of_text.values() for piece in parts]
-    found = _pieces(flat, _without_sampling(spec), gateway, on_progress)
+    found = _embed_pieces(flat, _strip_sampling(spec), gateway, on_progress)
     vectors: dict[str, tuple[Vectors, int]] = {}
     failures: dict[str, Failure] = {}
     start = 0
@@ -132,25 +136,25 @@ def _by_server(
             failures[one] = Failure(one, f"{spec.name}: windows of one text have vectors of several lengths", 1)
         else:
             stacked = np.stack([found.vectors[place] for place in places])
-            vectors[one] = joined(stacked, [piece.tokens for piece in parts]), len(parts)
+            vectors[one] = combine_piece_vectors(stacked, [piece.tokens for piece in parts]), len(parts)
     return vectors, failures
 
 
-def _pieces(flat: Sequence[Piece], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None) -> _Found:
+def _embed_pieces(flat: Sequence[Piece], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None) -> _Found:
     """The vectors of pieces, in batches; those of a batch that failed are asked for once more, each alone."""
     found, again = _Found(), _Found()
-    _ask(batches([piece.text for piece in flat]), flat, spec, gateway, on_progress, found)
-    alone = [place for place in sorted(found.failures) if _was_asked(found.failures[place])]
+    _ask(split_text_batches([piece.text for piece in flat]), flat, spec, gateway, on_progress, found)
+    alone = [place for place in sorted(found.failures) if _is_asked(found.failures[place])]
     if alone and len(flat) > 1:
         _ask([range(place, place + 1) for place in alone], flat, spec, gateway, on_progress, again)
         # Where the model is not asked again, the first failure says more.
-        told = {place: failure for place, failure in again.failures.items() if _was_asked(failure)}
-        found.failures = {place: one for place, one in found.failures.items() if place not in again.vectors} | told
+        sent_failures = {place: failure for place, failure in again.failures.items() if _is_asked(failure)}
+        found.failures = {place: one for place, one in found.failures.items() if place not in again.vectors} | sent_failures
         found.vectors |= again.vectors
     return found
 
 
-def _was_asked(failure: Failure) -> bool:
+def _is_asked(failure: Failure) -> bool:
     """False where no call was made: a budget or the end of the model was reached before it."""
     return failure.status == "error" and failure.attempts > 0
 
@@ -185,9 +189,9 @@ def _ask(
 def _add(text: str, part: range, spec: ModelSpec, key: str, found: _Found) -> None:
     """The vectors of a stored response. One that was put into the store from elsewhere may hold anything."""
     try:
-        vectors = unpacked(text)
+        vectors = decode_stored_vectors(text)
         if vectors.ndim != 2 or len(vectors) != len(part):
-            raise ValueError(f"vectors of the shape {vectors.shape} for {counted(len(part), 'text')}")
+            raise ValueError(f"vectors of the shape {vectors.shape} for {format_count(len(part), 'text')}")
     except ValueError as error:
         failure = Failure(key, f"{spec.name}: the stored response {key} holds no vectors: {error}", 0)
         found.failures.update(dict.fromkeys(part, failure))
@@ -196,10 +200,10 @@ def _add(text: str, part: range, spec: ModelSpec, key: str, found: _Found) -> No
 
 
 def _request(texts: Sequence[str], spec: ModelSpec) -> Request:
-    return Request.of_messages([Message("user", text) for text in texts], spec, 0, _EVERY_SNAPSHOT, role=EMBEDDER)
+    return Request.build_request([Message("user", text) for text in texts], spec, 0, _EVERY_SNAPSHOT, role=EMBEDDER)
 
 
-def _without_sampling(spec: ModelSpec) -> ModelSpec:
+def _strip_sampling(spec: ModelSpec) -> ModelSpec:
     """The model under a variant that is its model string alone: embeddings have no temperature and no longest response."""
     kept = {name: getattr(spec, name) for name in spec.model_fields_set}
     return ModelSpec.model_validate({**kept, "temperature": None, "max_tokens": None})

@@ -16,8 +16,8 @@ from dtef_pipeline.asking.calls import Then
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Request
 from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
-from dtef_pipeline.text.counted import counted
-from resources.gateway.askable import missing_of_imported, refuse
+from dtef_pipeline.text.counted import format_count
+from resources.gateway.askable import find_missing_imported, refuse
 from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts, Usage
 from resources.gateway.direct_transport import DirectEmbedding, DirectTransport, is_direct
@@ -29,9 +29,9 @@ from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
 from resources.gateway.queues import Arrival, Job, ModelQueue, ModelState
 from resources.gateway.retries import Backoff, Rules
-from resources.gateway.sent_settings import altered_lines, problem_of_sent, refuse_same_sent
+from resources.gateway.sent_settings import describe_altered_settings, find_sent_problem, refuse_same_sent
 from resources.gateway.shared_limits import SharedLimits
-from resources.gateway.slots import FIRST_LIMIT, ProviderSlots, provider_of
+from resources.gateway.slots import FIRST_LIMIT, ProviderSlots, find_provider
 from resources.gateway.transport import Scrubber, Transport
 from resources.responses.claims import Claims
 from resources.responses.provider_shares import ProviderShares
@@ -136,7 +136,7 @@ class Gateway:
             KeyboardInterrupt: after calls in flight have been given `grace` seconds to end, and what they brought is committed.
         """
         queues: dict[_Asked, ModelQueue] = {}
-        intake = Intake(self.store, partial(self._queue, queues), then)
+        intake = Intake(self.store, partial(self._get_queue, queues), then)
         for arrival in intake.take(requests):
             arrival.enter(in_front=False)
         asked = [queue for queue in queues.values() if queue.unclaimed]
@@ -160,12 +160,12 @@ class Gateway:
             finally:
                 tell_lines()
             report()
-        self._tell_costs(intake.failures)
+        self._note_costs(intake.failures)
         return Outcome(intake.failures, asked=sent, replayed=sum(queue.replayed for queue in queues.values()))
 
-    def _tell_costs(self, failures: dict[str, Failure]) -> None:
+    def _note_costs(self, failures: dict[str, Failure]) -> None:
         """Note with each failure what its calls cost or may have cost, those of earlier runs included."""
-        for key, lost in self.store.lost(failures).items():
+        for key, lost in self.store.failure_costs(failures).items():
             failures[key] = replace(
                 failures[key],
                 cost_usd=lost.cost_usd,
@@ -197,18 +197,18 @@ class Gateway:
 
         def stop() -> None:
             in_flight = sum(queue.in_flight for queue in queues)
-            calls = counted(in_flight, "call")
+            calls = format_count(in_flight, "call")
             tell(f"interrupted: waiting up to {self._rules.grace:g} s for {calls} in flight; interrupt again to stop at once")
             dispatch.stop()
 
         def tick() -> None:
             if keys := [settled.popleft() for _ in range(len(settled))]:
                 arrivals = intake.follow(keys, dispatch.failures)
-                if further := _new_among(arrivals, queues):
+                if further := _list_new_queues(arrivals, queues):
                     self._refuse_unaskable(further)
                     scrub.know(queue.spec for queue in further)
                     queues.extend(further)
-                thread.in_loop(partial(dispatch.enter, arrivals, len(keys)))
+                thread.call_in_loop(partial(dispatch.enter, arrivals, len(keys)))
             report()
 
         thread = LoopThread(ask, stop)
@@ -216,19 +216,19 @@ class Gateway:
         intake.failures |= dispatch.failures
         return dispatch.sent
 
-    def _queue(self, queues: dict[_Asked, ModelQueue], model: ModelSpec, role: str) -> ModelQueue:
+    def _get_queue(self, queues: dict[_Asked, ModelQueue], model: ModelSpec, role: str) -> ModelQueue:
         """The queue among these of a model that is asked in a role, made where there is none."""
         asked = model.variant, role == EMBEDDER
         if (queue := queues.get(asked)) is None:
-            queue = queues[asked] = ModelQueue(self._state(model, asked), role)
+            queue = queues[asked] = ModelQueue(self._get_state(model, asked), role)
         return queue
 
-    def _state(self, spec: ModelSpec, asked: _Asked) -> ModelState:
+    def _get_state(self, spec: ModelSpec, asked: _Asked) -> ModelState:
         if spec.is_computed:
             raise ValueError(f"{spec.name} is refused: its answers are computed, not asked for")
         if (state := self._models.get(asked)) is None:
-            if (slots := self.providers.get(provider_of(spec))) is None:
-                slots = self.providers[provider_of(spec)] = ProviderSlots(self._rules.limit, self._rules.backoff)
+            if (slots := self.providers.get(find_provider(spec))) is None:
+                slots = self.providers[find_provider(spec)] = ProviderSlots(self._rules.limit, self._rules.backoff)
                 if not spec.is_local:
                     slots.share(0)  # until it has a part of what all runs may have in flight
             transport = self._local if spec.is_local else self._hosted[is_direct(spec), asked[1]]
@@ -249,17 +249,17 @@ class Gateway:
 
         Raises GatewayError where litellm refuses what it would send, or two models would send it the same request.
         """
-        refuse({queue.spec.name: problem_of_sent(queue.spec, queue.room) for queue in queues})
+        refuse({queue.spec.name: find_sent_problem(queue.spec, queue.room) for queue in queues})
         for queue in queues:
             checked = self._checked[queue.role]
             if queue.spec.variant not in checked:
                 refuse_same_sent([*checked.values(), queue.spec], [queue.spec])
                 checked[queue.spec.variant] = queue.spec
-                for line in altered_lines([queue.spec]):
+                for line in describe_altered_settings([queue.spec]):
                     self.tell(line)
 
 
-def _new_among(arrivals: Sequence[Arrival], queues: Sequence[ModelQueue]) -> list[ModelQueue]:
+def _list_new_queues(arrivals: Sequence[Arrival], queues: Sequence[ModelQueue]) -> list[ModelQueue]:
     """The queues that are not asked yet."""
     known = {id(queue) for queue in queues}
     return list({id(one.queue): one.queue for one in arrivals if one.job is not None and id(one.queue) not in known}.values())
@@ -282,10 +282,10 @@ class Intake:
     def take(self, requests: Iterable[Request]) -> list[Arrival]:
         """What these become in the queues, and what follows from those that are settled already: the later in its episode, the earlier."""
         arrivals: list[Arrival] = []
-        settled, made = self._sorted(requests)
+        settled, made = self._sort_requests(requests)
         while settled and self._then is not None:
             arrivals = made + arrivals
-            settled, made = self._sorted(self._then(settled, self.failures))
+            settled, made = self._sort_requests(self._then(settled, self.failures))
         return made + arrivals
 
     def follow(self, settled: Sequence[str], failures: Mapping[str, Failure]) -> list[Arrival]:
@@ -294,14 +294,14 @@ class Intake:
         self.failures |= {key: failures[key] for key in settled if key in failures}
         return self.take(self._then(settled, self.failures)) if self._then is not None else []
 
-    def _sorted(self, requests: Iterable[Request]) -> tuple[list[str], list[Arrival]]:
+    def _sort_requests(self, requests: Iterable[Request]) -> tuple[list[str], list[Arrival]]:
         """Keys that are settled, and what is new."""
         replayed, arrived = list[str](), list[Arrival]()
         if isinstance(requests, RequestList):
             for part in requests.parts:
                 replayed += part.stored
-                arrived += self._replayed(part)
-            requests = requests.not_stored()
+                arrived += self._take_replayed(part)
+            requests = requests.iterate_missing()
         again, new = list[str](), dict[str, Request]()
         for request in requests:
             if request.key in self._settled:
@@ -309,7 +309,7 @@ class Intake:
             elif request.key not in self._seen:
                 new[request.key] = request
         known = self._store.known(new)
-        missing = missing_of_imported(new, known)
+        missing = find_missing_imported(new, known)
         self.failures |= missing
         self._seen |= new.keys()
         self._settled |= known | missing.keys()
@@ -321,7 +321,7 @@ class Intake:
         settled = [*again, *(key for key in new if key in known or key in missing)]
         return list(dict.fromkeys([*replayed, *settled])), arrived + arrivals
 
-    def _replayed(self, requests: RequestsOfModel) -> list[Arrival]:
+    def _take_replayed(self, requests: RequestsOfModel) -> list[Arrival]:
         """Those that are known to be stored, and were not there before."""
         new = [key for key in requests.stored if key not in self._seen]
         self._seen.update(new)

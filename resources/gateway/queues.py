@@ -13,11 +13,11 @@ from itertools import count
 from typing import NamedTuple
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import CANDIDATE, LostAttempt, Request, Response
+from dtef_pipeline.asking.request import CANDIDATE, Request, Response, UnansweredCall
 from resources.gateway.bills import Bill
 from resources.gateway.breaker import Breaker
-from resources.gateway.budget import Ceiling, Usage, most_of, of_unknown_cost
-from resources.gateway.prices import Price, bound_of
+from resources.gateway.budget import Ceiling, Usage, compute_max_usage, count_unknown_cost
+from resources.gateway.prices import Price, compute_bound
 from resources.gateway.progress import ModelProgress
 from resources.gateway.slots import ProviderSlots
 from resources.gateway.transport import CallError, Reply, Scrubber, Transport
@@ -58,7 +58,7 @@ class Job:
         self.call = model.calls
         self.probe = model.breaker.start()
 
-    def fails_alone(self, model: ModelState, *, is_late: bool) -> bool:
+    def is_own_failure(self, model: ModelState, *, is_late: bool) -> bool:
         """A call failed; whether that seems to be the request's own fault, since the last outage: a later call to the model was answered, or
         it fails a second time of a model that answered, where all others have had their turn (`is_late`)."""
         is_again = is_late and self.failures > 0 and model.answered > 0
@@ -104,14 +104,14 @@ class ModelState:
     ceilings: defaultdict[str, Ceiling] = field(default_factory=lambda: defaultdict(Ceiling))
     """By role."""
     _refusals: list[str] = field(default_factory=list)
-    _told_of_host: bool = False
+    _has_warned_of_host: bool = False
 
     def answer(self, job: Job) -> None:
         """The model answered."""
         self.answered += 1
         self.last_answered = max(self.last_answered, job.call)
         self.limited_since = None
-        self.breaker.alive()
+        self.breaker.record_answer()
         self.slots.answered()
 
     def learn(self, bill: Reply | Bill | None, request: Request) -> None:
@@ -128,22 +128,22 @@ class ModelState:
             or not (bill.prompt_tokens and bill.completion_tokens)
         ):
             return
-        bound = bound_of(bill.reported_cost_usd, bill.prompt_tokens, bill.completion_tokens)
+        bound = compute_bound(bill.reported_cost_usd, bill.prompt_tokens, bill.completion_tokens)
         known = self._bound or bound
         self._bound = self.price = Price(min(known.prompt, bound.prompt), min(known.completion, bound.completion))
 
-    def host_warning(self, host: str | None) -> str | None:
+    def build_host_warning(self, host: str | None) -> str | None:
         """The line to tell when, for the first time, the host that served the model is not the pinned one."""
         pinned = self.spec.provider
-        if self._told_of_host or pinned is None or host is None or _is_same_host(pinned, host):
+        if self._has_warned_of_host or pinned is None or host is None or _is_same_host(pinned, host):
             return None
-        self._told_of_host = True
+        self._has_warned_of_host = True
         return (
             f"{self.spec.name}: a response came from the host {host[:80]!r}, not from {pinned}, which the models file pins; "
             "it is kept and scored all the same"
         )
 
-    def refused(self, message: str) -> bool:
+    def record_refusal(self, message: str) -> bool:
         """A request was refused for good; True: so many in the same words, and nothing else, that the model is to blame."""
         if len(self._refusals) < SAME_REFUSALS:
             self._refusals.append(message)
@@ -203,11 +203,11 @@ class ModelQueue:
         return min((limit for limit in limits if limit is not None), default=None)
 
     @property
-    def finished(self) -> bool:
+    def is_exhausted(self) -> bool:
         return not (self.in_flight or self.claiming or any(self._waiting) or self.retries)
 
     @property
-    def undecidable(self) -> bool:
+    def is_undecidable(self) -> bool:
         """Nothing will be asked any more that could tell whether the undecided requests or the model are at fault."""
         return bool(self.undecided) and not (self.in_flight or self.claiming or self.ready or self.retries or self.unclaimed)
 
@@ -217,11 +217,11 @@ class ModelQueue:
         return not (self.ready or self.unclaimed or self.claiming)
 
     @property
-    def hungry(self) -> bool:
+    def needs_claims(self) -> bool:
         """The next requests should be claimed before the ready ones run out; those that go before them, at once."""
         return bool(self.unclaimed) and (len(self.ready) < self.spec.max_concurrency or self.unclaimed[0].follows)
 
-    def taken_to_claim(self, most: int) -> list[Job]:
+    def take_for_claim(self, most: int) -> list[Job]:
         """Of what is unclaimed, what should be claimed next."""
         runs_out = len(self.ready) < self.spec.max_concurrency
         taken: list[Job] = []
@@ -232,9 +232,9 @@ class ModelQueue:
     def may_send(self, now: float) -> bool:
         """There is something to send, and the model itself takes it now."""
         waiting = bool(self.ready) or (bool(self.retries) and self.retries[0][0] <= now)
-        return waiting and self.in_flight < self.spec.max_concurrency and self.state.breaker.lets_through(now)
+        return waiting and self.in_flight < self.spec.max_concurrency and self.state.breaker.is_allowing(now)
 
-    def next_time(self, now: float) -> float | None:
+    def find_next_time(self, now: float) -> float | None:
         """When waiting alone may change what `may_send` says, if it may."""
         times = [self.state.slots.paused_until, self.state.breaker.open_until or now]
         if self.retries:
@@ -318,30 +318,30 @@ class Arrival(NamedTuple):
             self.queue.unclaimed.append(self.job)
 
 
-def used_by(bill: Reply | Bill, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
+def compute_usage(bill: Reply | Bill, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
     """What a call used; where the server does not say, the most that it may have used."""
-    used = Usage(1, cost_usd=bill.cost_usd) if bill.cost_usd is not None else of_unknown_cost(request, price, ceiling)
+    used = Usage(1, cost_usd=bill.cost_usd) if bill.cost_usd is not None else count_unknown_cost(request, price, ceiling)
     if bill.prompt_tokens is None or bill.completion_tokens is None:
-        return replace(used, tokens=most_of(request, price, ceiling).tokens)
+        return replace(used, tokens=compute_max_usage(request, price, ceiling).tokens)
     return replace(used, tokens=bill.prompt_tokens + bill.completion_tokens)
 
 
-def used_by_failed(error: CallError, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
+def compute_failed_usage(error: CallError, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
     """What a call used that brought no response: what the server stated, else the most it may have used if it may be billed, else nothing."""
     if error.bill is not None:
-        return used_by(error.bill, request, price, ceiling)
-    return of_unknown_cost(request, price, ceiling) if error.billed else Usage(calls=1)
+        return compute_usage(error.bill, request, price, ceiling)
+    return count_unknown_cost(request, price, ceiling) if error.billed else Usage(calls=1)
 
 
-def lost_attempt(job: Job, used: Usage) -> LostAttempt | None:
+def make_unanswered_call(job: Job, used: Usage) -> UnansweredCall | None:
     """The row of the response store for a call that brought no response; None: it cost nothing."""
     if not (used.cost_usd or used.unpriced):
         return None
     known = None if used.unpriced else used.cost_usd
-    return LostAttempt(job.key, job.request.role, datetime.now(UTC), known, used.most_usd or None)
+    return UnansweredCall(job.key, job.request.role, datetime.now(UTC), known, used.most_usd or None)
 
 
-def response_of(job: Job, reply: Reply, latency: float, scrub: Scrubber, used: Usage) -> Response:
+def make_response(job: Job, reply: Reply, latency: float, scrub: Scrubber, used: Usage) -> Response:
     """The row of the response store. `used`: what the call used."""
     request = job.request
     return Response(

@@ -8,11 +8,11 @@ from importlib.util import find_spec
 from typing import Any
 
 from dtef_pipeline.asking.models import OPENAI, ModelSpec
-from dtef_pipeline.asking.selectors import spelled_setting
+from dtef_pipeline.asking.selectors import format_setting
 from dtef_pipeline.errors import GatewayError
 from resources.gateway.direct_transport import is_direct
 from resources.gateway.litellm_module import load_litellm
-from resources.gateway.transport import sampling_body
+from resources.gateway.transport import build_sampling_body
 
 _LEAST_TOP_P = 0.95
 """Anthropic takes no smaller `top_p` from a model that thinks first."""
@@ -25,7 +25,7 @@ _IN_PROCESS = ("petals", "vllm")
 _INSTEAD = "allowed: a provider that litellm asks (openai/..., anthropic/..., openrouter/...), or openai/NAME with the api_base of your server"
 
 
-def problem_of_provider(spec: ModelSpec) -> str | None:
+def find_provider_problem(spec: ModelSpec) -> str | None:
     """Why litellm cannot ask the provider of the model string, as far as is known without loading litellm."""
     provider, _, rest = spec.model.partition("/")
     if provider in _AT_AN_ADDRESS and not spec.api_base and "://" not in rest:
@@ -40,12 +40,12 @@ def is_translated(spec: ModelSpec) -> bool:
     return not (spec.is_computed or spec.is_imported or spec.is_local or is_direct(spec))
 
 
-def sent_body(spec: ModelSpec, *without: str) -> dict[str, Any]:
+def build_sent_body(spec: ModelSpec, *without: str) -> dict[str, Any]:
     """The sampling parameters of the request body as litellm sends them, without these settings of the model.
 
     Raises whatever litellm raises for a value that it cannot translate.
     """
-    given = {key: value for key, value in sampling_body(spec).items() if key not in without}
+    given = {key: value for key, value in build_sampling_body(spec).items() if key not in without}
     if not is_translated(spec):
         return given
     litellm = load_litellm()
@@ -57,22 +57,26 @@ def sent_body(spec: ModelSpec, *without: str) -> dict[str, Any]:
     return {**sent, **chosen}
 
 
-def altered_settings(spec: ModelSpec) -> dict[str, str | None]:
+def find_altered_settings(spec: ModelSpec) -> dict[str, str | None]:
     """By setting of the model that is not sent as it was asked for: what is sent in its place, as text; None: nothing."""
     if not is_translated(spec):
         return {}
-    bodies = {key: _body_or_none(spec, key) for key in spec.sampling if key != "provider"}
-    if (whole := _body_or_none(spec)) is None:
+    bodies = {key: _try_body(spec, key) for key in spec.sampling if key != "provider"}
+    if (whole := _try_body(spec)) is None:
         return {}
-    added = {key: _added(whole, body) for key, body in bodies.items() if body is not None}
+    added = {key: _find_added(whole, body) for key, body in bodies.items() if body is not None}
     kept = {key: {spec.sampling[key], "disabled" if spec.sampling[key] == "none" else spec.sampling[key]} for key in added}
-    return {key: _text(found) if found else None for key, found in added.items() if kept[key].isdisjoint(_leaves(found))}
+    return {
+        key: _format_value(found) if found else None
+        for key, found in added.items()
+        if kept[key].isdisjoint(_iterate_leaves(found))
+    }
 
 
-def altered_lines(specs: Iterable[ModelSpec]) -> Iterator[str]:
+def describe_altered_settings(specs: Iterable[ModelSpec]) -> Iterator[str]:
     """A line for each model some of whose settings are dropped, and one for each setting that is sent as something else."""
     for spec in specs:
-        found = altered_settings(spec)
+        found = find_altered_settings(spec)
         if dropped := [key for key, sent in found.items() if sent is None]:
             direct = ", or `transport: direct` to send it" if spec.api_base and spec.model.startswith(OPENAI) else ""
             yield (
@@ -81,7 +85,7 @@ def altered_lines(specs: Iterable[ModelSpec]) -> Iterator[str]:
             )
         for key, sent in found.items():
             if sent is not None:
-                yield f"{spec.name}: {key}={spelled_setting(spec.sampling[key])} is sent as {sent}"
+                yield f"{spec.name}: {key}={format_setting(spec.sampling[key])} is sent as {sent}"
 
 
 def refuse_same_sent(specs: Iterable[ModelSpec], asked: Iterable[ModelSpec]) -> None:
@@ -89,27 +93,27 @@ def refuse_same_sent(specs: Iterable[ModelSpec], asked: Iterable[ModelSpec]) -> 
     new = {spec.variant for spec in asked}
     first: dict[str, ModelSpec] = {}
     for spec in {spec.variant: spec for spec in specs if is_translated(spec)}.values():
-        if (sent := _body_or_none(spec)) is None:
+        if (sent := _try_body(spec)) is None:
             continue
         body = json.dumps([spec.model, spec.api_base, sent], sort_keys=True, default=str)
         other = first.setdefault(body, spec)
         if other is not spec and {other.variant, spec.variant} & new:
-            raise GatewayError(_same_text(other, spec))
+            raise GatewayError(_describe_same(other, spec))
 
 
-def problem_of_sent(spec: ModelSpec, room: int | None = None) -> str | None:
+def find_sent_problem(spec: ModelSpec, room: int | None = None) -> str | None:
     """Why the provider, or litellm, refuses every request to the model with its settings; None: nothing is known.
 
     `room`: the most tokens that a response of the model may have, by its prompts; None: not known, and thinking that leaves none is no problem.
     """
     if not is_translated(spec):
         return None
-    if problem := problem_of_provider(spec) or _problem_of_chat(spec):
+    if problem := find_provider_problem(spec) or _find_chat_problem(spec):
         return problem
     try:
-        body = sent_body(spec)
+        body = build_sent_body(spec)
     except Exception as error:
-        return _untranslated(spec, error)
+        return _describe_untranslated(spec, error)
     thinking = body.get("thinking")
     if (
         not isinstance(thinking, Mapping)
@@ -118,7 +122,7 @@ def problem_of_sent(spec: ModelSpec, room: int | None = None) -> str | None:
     ):
         return None
     budget = int(thinking.get("budget_tokens") or 0)
-    faults = list(_thinking_faults(body, budget, spec.max_tokens if room is None else room, is_sure=room is not None))
+    faults = list(_find_thinking_faults(body, budget, spec.max_tokens if room is None else room, is_sure=room is not None))
     if not faults:
         return None
     tokens = {} if spec.max_tokens is None or spec.max_tokens > budget else {"max_tokens": budget + spec.max_tokens}
@@ -128,7 +132,7 @@ def problem_of_sent(spec: ModelSpec, room: int | None = None) -> str | None:
     return f"the provider refuses every request with reasoning_effort={spec.reasoning_effort}: {' and '.join(faults)}; write @{mended}"
 
 
-def _problem_of_chat(spec: ModelSpec) -> str | None:
+def _find_chat_problem(spec: ModelSpec) -> str | None:
     """That litellm has the provider for something else than writing texts: embeddings, speech, images, stores of vectors."""
     litellm = load_litellm()
     try:
@@ -146,7 +150,7 @@ def _is_claude(spec: ModelSpec, thinking: Mapping[str, Any]) -> bool:
     return "budget_tokens" in thinking or "claude" in spec.model.lower()
 
 
-def _thinking_faults(body: Mapping[str, Any], budget: int, room: int | None, *, is_sure: bool) -> Iterator[str]:
+def _find_thinking_faults(body: Mapping[str, Any], budget: int, room: int | None, *, is_sure: bool) -> Iterator[str]:
     """What is wrong with a body that asks Claude to think first. `is_sure`: whether prompts can ask for no more than the `room`."""
     temperature, top_p = body.get("temperature"), body.get("top_p", body.get("topP"))
     if temperature not in (None, 1):
@@ -157,23 +161,23 @@ def _thinking_faults(body: Mapping[str, Any], budget: int, room: int | None, *, 
         yield f"its {budget:,} tokens of thinking do not fit into max_tokens={room:,}"
 
 
-def _untranslated(spec: ModelSpec, error: Exception) -> str | None:
+def _describe_untranslated(spec: ModelSpec, error: Exception) -> str | None:
     """What litellm says of a setting without which it translates the others; None where it is no setting that it stumbles over."""
     for key, value in spec.sampling.items():
-        if _body_or_none(spec, key) is None:
+        if _try_body(spec, key) is None:
             continue
         words = " ".join(str(getattr(error, "message", error)).split())
         return f"{key}={value}: {words.removeprefix(f'litellm.{type(error).__name__}: ')}"
     return None
 
 
-def _same_text(one: ModelSpec, other: ModelSpec) -> str:
+def _describe_same(one: ModelSpec, other: ModelSpec) -> str:
     names = (one.name, other.name) if one.name != other.name else (one.variant, other.variant)
     differing = [key for key in {**one.sampling, **other.sampling} if one.sampling.get(key) != other.sampling.get(key)]
     how = [
-        f"{spec.name}: {key}={spelled_setting(spec.sampling[key])} is {'not sent' if sent is None else f'sent as {sent}'}"
+        f"{spec.name}: {key}={format_setting(spec.sampling[key])} is {'not sent' if sent is None else f'sent as {sent}'}"
         for spec in (one, other)
-        for key, sent in altered_settings(spec).items()
+        for key, sent in find_altered_settings(spec).items()
         if key in differing
     ]
     return (
@@ -182,29 +186,29 @@ def _same_text(one: ModelSpec, other: ModelSpec) -> str:
     )
 
 
-def _body_or_none(spec: ModelSpec, *without: str) -> dict[str, Any] | None:
-    """As `sent_body`; None where litellm cannot translate a value: `problem_of_sent` says which."""
+def _try_body(spec: ModelSpec, *without: str) -> dict[str, Any] | None:
+    """As `build_sent_body`; None where litellm cannot translate a value: `find_sent_problem` says which."""
     try:
-        return sent_body(spec, *without)
+        return build_sent_body(spec, *without)
     except Exception:  # litellm raises many types
         return None
 
 
-def _added(whole: Any, part: Any) -> Any:
+def _find_added(whole: Any, part: Any) -> Any:
     """What of nested mappings is not in the other one."""
     if not isinstance(whole, Mapping) or not isinstance(part, Mapping):
         return whole
-    return {key: _added(value, part.get(key)) for key, value in whole.items() if key not in part or part[key] != value}
+    return {key: _find_added(value, part.get(key)) for key, value in whole.items() if key not in part or part[key] != value}
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _iterate_leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping):
         for one in value.values():
-            yield from _leaves(one)
+            yield from _iterate_leaves(one)
     elif not isinstance(value, bool):
         yield value
 
 
-def _text(added: Mapping[str, Any]) -> str:
+def _format_value(added: Mapping[str, Any]) -> str:
     """As a body has it, without the quotes: `reasoning_effort: high`."""
     return json.dumps(added)[1:-1].replace('"', "")

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from resources.gateway.queues import ModelQueue
-from resources.gateway.slots import ProviderSlots, provider_of
+from resources.gateway.slots import ProviderSlots, find_provider
 from resources.responses.provider_shares import ProviderShares, Report, Share
 from resources.responses.writer import ResponseWriter
 
@@ -42,9 +42,9 @@ class SharedLimits:
 
     async def around(self, work: Coroutine[Any, Any, None]) -> None:
         """Do the work with a part of each limit."""
-        for slots in self._slots().values():
+        for slots in self._collect_slots().values():
             slots.share(slots.in_flight)  # nothing, until it has its part
-        looking = asyncio.create_task(self._look_again_and_again())
+        looking = asyncio.create_task(self._run_looks())
         try:
             await work
         finally:
@@ -55,7 +55,7 @@ class SharedLimits:
         if self._fault is not None:
             raise self._fault
 
-    async def _look_again_and_again(self) -> None:
+    async def _run_looks(self) -> None:
         while self._fault is None:
             try:
                 await self.look()
@@ -66,14 +66,14 @@ class SharedLimits:
 
     async def look(self) -> None:
         """Tell what was met since, and take what this run may have."""
-        slots = self._slots()
+        slots = self._collect_slots()
         reports = {name: self._report(name, one) for name, one in slots.items()}
         taken = await self._writer.run(self._shares.take, reports)
         self._apply(slots, taken)
         self._changed()
 
-    def _slots(self) -> dict[str, ProviderSlots]:
-        return {provider_of(queue.spec): queue.state.slots for queue in list(self._queues) if not queue.spec.is_local}
+    def _collect_slots(self) -> dict[str, ProviderSlots]:
+        return {find_provider(queue.spec): queue.state.slots for queue in list(self._queues) if not queue.spec.is_local}
 
     def _report(self, name: str, slots: ProviderSlots) -> Report:
         now = time.monotonic()
@@ -82,7 +82,7 @@ class SharedLimits:
         # What it says that it holds does not grow until it is told its new part.
         slots.share(slots.limit)
         return Report(
-            wants=sum(_wanted(queue) for queue in list(self._queues) if queue.state.slots is slots),
+            wants=sum(_count_wanted(queue) for queue in list(self._queues) if queue.state.slots is slots),
             holds=max(slots.limit, slots.in_flight),
             in_flight=slots.in_flight,
             answered=slots.answers - answers,
@@ -101,7 +101,7 @@ class SharedLimits:
                 self._paused_by_others[name] = slots[name].paused_until
 
 
-def _wanted(queue: ModelQueue) -> int:
+def _count_wanted(queue: ModelQueue) -> int:
     """Calls of a queue that could be in flight now."""
     waiting = len(queue.ready) + len(queue.retries) + len(queue.unclaimed) + queue.claiming
     return min(queue.spec.max_concurrency, queue.in_flight + waiting)

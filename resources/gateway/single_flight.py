@@ -14,7 +14,7 @@ _LOOK_EVERY_S = 1.0
 _BEAT_EVERY_S = 10.0
 
 
-class ClaimedKeys(Protocol):
+class ClaimResult(Protocol):
     """What came of claiming: keys that are this run's to ask, and keys that have a response. The others are asked elsewhere."""
 
     @property
@@ -26,7 +26,7 @@ class ClaimedKeys(Protocol):
 class Claiming(Protocol):
     """`resources.responses.claims.Claims`, as far as it is used here."""
 
-    def claim(self, keys: Sequence[str]) -> ClaimedKeys: ...
+    def claim(self, keys: Sequence[str]) -> ClaimResult: ...
     def release(self, keys: Iterable[str]) -> None: ...
     def beat(self) -> None: ...
 
@@ -72,7 +72,7 @@ class SingleFlight:
         await self.flush()
         now = time.monotonic()
         looks = now >= self._look_at
-        chunks = [(queue, chunk) for queue in self._queues if (chunk := _chunk(queue, look_again=looks))]
+        chunks = [(queue, chunk) for queue in self._queues if (chunk := _choose_chunk(queue, look_again=looks))]
         if looks:
             self._look_at = now + _LOOK_EVERY_S
         keys = [job.key for _, chunk in chunks for job in chunk]
@@ -91,7 +91,7 @@ class SingleFlight:
             # Claiming is a sign of life as well.
             self._beat_at = now + _BEAT_EVERY_S
 
-    def _share_out(self, queue: ModelQueue, chunk: Sequence[Job], claimed: ClaimedKeys) -> None:
+    def _share_out(self, queue: ModelQueue, chunk: Sequence[Job], claimed: ClaimResult) -> None:
         for job in chunk:
             queue.claiming -= 1
             if job.key in claimed.mine:
@@ -109,12 +109,12 @@ class SingleFlight:
             await self._writer.run(self._claims.release, given_back)
 
 
-def _chunk(queue: ModelQueue, *, look_again: bool) -> list[Job]:
+def _choose_chunk(queue: ModelQueue, *, look_again: bool) -> list[Job]:
     """The next jobs to claim: new ones before those that another run had; taken out of their queues."""
     size = 2 * queue.spec.max_concurrency
     chunk = []
-    if queue.hungry:
-        chunk = queue.taken_to_claim(size)
+    if queue.needs_claims:
+        chunk = queue.take_for_claim(size)
     if look_again and not queue.unclaimed:
         chunk += [queue.elsewhere.popleft() for _ in range(min(size, len(queue.elsewhere)))]
     queue.claiming += len(chunk)

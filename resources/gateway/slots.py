@@ -12,7 +12,7 @@ from resources.gateway.retries import Backoff
 FIRST_LIMIT = 32
 
 
-def provider_of(spec: ModelSpec) -> str:
+def find_provider(spec: ModelSpec) -> str:
     """Whose limits a model shares: the provider of its litellm string, and the host where it is asked at an address of its own.
 
     `openai`, `anthropic`, `local`; `openai/127.0.0.1:8000`.

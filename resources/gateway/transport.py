@@ -85,7 +85,7 @@ _REFUSES_STOP = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9])")
 _OFF = frozenset({"0", "false", "no", "off"})
 
 
-def problem_of_settings(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
+def find_settings_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
     """What is wrong with the environment for this model: checks of certificates that are switched off, a key that is not set."""
     # litellm reads this one itself, from the environment of the process.
     if os.environ.get("SSL_VERIFY", "").strip().lower() in _OFF:
@@ -95,20 +95,20 @@ def problem_of_settings(spec: ModelSpec, environ: Mapping[str, str]) -> str | No
     return None
 
 
-def certificates(environ: Mapping[str, str]) -> str | None:
+def find_certificates(environ: Mapping[str, str]) -> str | None:
     """The file of certificates that the environment names, if it is there."""
     named = environ.get("SSL_CERT_FILE")
     return named if named and Path(named).is_file() else None
 
 
-def messages_sent(request: Request) -> list[dict[str, str]]:
+def build_messages(request: Request) -> list[dict[str, str]]:
     """The conversation as the chat-completions protocol has it."""
     return [{"role": message.role, "content": message.text} for message in request.conversation]
 
 
-def sampling_sent(request: Request) -> dict[str, Any]:
+def build_sampling(request: Request) -> dict[str, Any]:
     """The model's parameters, with room for as long a response as the prompt asks for, and where the response is to end."""
-    sampling = sampling_body(request.model)
+    sampling = build_sampling_body(request.model)
     if request.max_tokens is not None:
         sampling["max_tokens"] = request.max_tokens
     if request.stop and not _REFUSES_STOP.search(request.model.model):
@@ -116,18 +116,18 @@ def sampling_sent(request: Request) -> dict[str, Any]:
     return sampling
 
 
-def sampling_body(spec: ModelSpec) -> dict[str, Any]:
+def build_sampling_body(spec: ModelSpec) -> dict[str, Any]:
     """The model's parameters as a request body has them: the host as OpenRouter takes it, and no other one in its place."""
     pinned = {} if spec.provider is None else {"provider": {"order": [spec.provider], "allow_fallbacks": False}}
     return {**spec.sampling, **pinned}
 
 
-def response_format(schema: str) -> dict[str, Any]:
+def build_response_format(schema: str) -> dict[str, Any]:
     """What makes a response follow a JSON schema."""
     return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": json.loads(schema)}}
 
 
-def text_of_nothing(spec: ModelSpec, refusal: object, finish_reason: str | None) -> str:
+def resolve_empty_text(spec: ModelSpec, refusal: object, finish_reason: str | None) -> str:
     """The text of a reply without content: the refusal, or nothing. Raises `CallError` where it reports that the server failed on the way.
 
     A tool call, a filter or a spent token budget is what the model replied: asked again it would cost again and end the same.
@@ -137,7 +137,7 @@ def text_of_nothing(spec: ModelSpec, refusal: object, finish_reason: str | None)
     return str(refusal) if refusal else ""
 
 
-def text_or_none(value: object) -> str | None:
+def get_text_or_none(value: object) -> str | None:
     """The value, where it is a text."""
     return value if isinstance(value, str) else None
 
@@ -172,12 +172,12 @@ class Scrubber:
 
     def __init__(self, environ: Mapping[str, str], specs: Iterable[ModelSpec]) -> None:
         self._environ = environ
-        self._named = set[str | None]()
+        self._find_specs = set[str | None]()
         self.know(specs)
 
     def know(self, specs: Iterable[ModelSpec]) -> None:
         """Further models, whose keys are taken out as well."""
-        named = self._named = self._named | {spec.api_key_env for spec in specs}
+        named = self._find_specs = self._find_specs | {spec.api_key_env for spec in specs}
         self._secrets = _values(self._environ, lambda name: name in named or bool(_SECRET_NAME.search(name)))
         self._api_keys = _values(self._environ, lambda name: name in named or bool(_API_KEY_NAME.search(name)))
 

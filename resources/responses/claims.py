@@ -23,7 +23,7 @@ GONE_AFTER_S = 2 * PATIENCE_S
 """Without a sign of life. Runs that have waited for a database which was away are alive, though they could give none for so long."""
 
 
-class Claimed(NamedTuple):
+class ClaimOutcome(NamedTuple):
     """What came of claiming some request keys. Those in neither set are held by another owner that is alive."""
 
     mine: set[str]
@@ -49,21 +49,21 @@ class Claims:
         self._orphans_are_gone = False
         self._prepare_statements()
 
-    def claim(self, keys: Sequence[str]) -> Claimed:
+    def claim(self, keys: Sequence[str]) -> ClaimOutcome:
         """Take those of the request keys that have no response and no living owner. Claiming again what is mine keeps it."""
         wanted = self._database.keys(sorted(set(keys)))
 
-        def work(connection: sa.Connection) -> Claimed:
-            self._free_what_the_gone_held(connection, self._be_seen(connection))
+        def work(connection: sa.Connection) -> ClaimOutcome:
+            self._release_dead_claims(connection, self._write_sign_of_life(connection))
             connection.execute(self._take, wanted)
             mine = set(connection.scalars(self._held, wanted))
             # After the claims are taken: a response that is committed from now on was claimed, so it is not missed.
             answered = set(connection.scalars(self._answered, wanted))
             if mine & answered:
                 connection.execute(self._drop, self._database.keys(sorted(mine & answered)))
-            return Claimed(mine - answered, answered)
+            return ClaimOutcome(mine - answered, answered)
 
-        return self._database.write(work, alone=True) if keys else Claimed(set(), set())
+        return self._database.write(work, alone=True) if keys else ClaimOutcome(set(), set())
 
     @contextmanager
     def alone(self, keys: Sequence[str]) -> Iterator[None]:
@@ -83,7 +83,7 @@ class Claims:
         given_back = sorted(set(keys))
 
         def work(connection: sa.Connection) -> None:
-            self._be_seen(connection)
+            self._write_sign_of_life(connection)
             connection.execute(self._drop, self._database.keys(given_back))
 
         if given_back:
@@ -93,15 +93,15 @@ class Claims:
     def owner(self) -> str:
         return self._owner
 
-    def living(self, connection: sa.Connection) -> tuple[int, set[str]]:
+    def read_living_owners(self, connection: sa.Connection) -> tuple[int, set[str]]:
         """Give a sign of life; the time, in microseconds since 1970, and all owners that are alive."""
-        now = self._be_seen(connection)
+        now = self._write_sign_of_life(connection)
         known = connection.execute(sa.select(db.claimants)).all()
         return now, {one.owner for one in known if one.owner == self._owner or not self._is_gone(one, now)}
 
     def beat(self) -> None:
         """Give a sign of life. To be called several times within `ttl_s`."""
-        self._database.write(self._be_seen, alone=True)
+        self._database.write(self._write_sign_of_life, alone=True)
 
     def close(self) -> None:
         """Give everything back."""
@@ -131,15 +131,15 @@ class Claims:
         self._answered = sa.select(answered).where(self._database.among(answered))
         self._drop = sa.delete(db.claims).where(claims.owner == self._owner, is_listed)
 
-    def _be_seen(self, connection: sa.Connection) -> int:
+    def _write_sign_of_life(self, connection: sa.Connection) -> int:
         """Note that this owner is alive; returns the time, in microseconds since 1970."""
-        seen_at = self._microseconds(connection)
+        seen_at = self._read_clock(connection)
         row = {"owner": self._owner, **self._process._asdict(), "seen_at": seen_at}
         upsert = self._database.insert(db.claimants).values(row)
         connection.execute(upsert.on_conflict_do_update(index_elements=["owner"], set_={"seen_at": seen_at}))
         return seen_at
 
-    def _free_what_the_gone_held(self, connection: sa.Connection, now: int) -> None:
+    def _release_dead_claims(self, connection: sa.Connection, now: int) -> None:
         others = connection.execute(sa.select(db.claimants).where(db.claimants.c.owner != self._owner)).all()
         gone = [other.owner for other in others if self._is_gone(other, now)]
         if gone:
@@ -154,7 +154,7 @@ class Claims:
         silent = abs(now - other.seen_at) > self._ttl_us
         return silent or Process(other.machine, other.pid, other.started).is_dead()
 
-    def _microseconds(self, connection: sa.Connection) -> int:
+    def _read_clock(self, connection: sa.Connection) -> int:
         if self._now is not None:
             return int(self._now() * 1e6)
         if self._database.is_postgresql:

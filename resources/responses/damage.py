@@ -12,7 +12,7 @@ _STEPS_BETWEEN_LOOKS = 20_000
 _INTERRUPTED = "interrupted"
 
 
-def damage_of(path: Path, within_s: float) -> str | None:
+def find_damage(path: Path, within_s: float) -> str | None:
     """The first fault that `PRAGMA quick_check` finds in the file; None: none in the part that it reads within so many seconds.
 
     Makes and changes no file. Raises OSError where the file cannot be opened.

@@ -27,9 +27,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from dtef_pipeline.asking.request import Hash, Response
 from dtef_pipeline.errors import StoreError
-from dtef_pipeline.text.counted import counted
-from resources.responses.engines import PATIENCE_S, RETRY_S, database_url, engine_of
-from resources.responses.schema_versions import add_missing_columns, missing_columns, schema_found
+from dtef_pipeline.text.counted import format_count
+from resources.responses.engines import PATIENCE_S, RETRY_S, create_engine_for, parse_database_url
+from resources.responses.schema_versions import add_missing_columns, find_missing_columns, find_schema_version
 
 _TYPES: Mapping[Any, tuple[pa.DataType, sa.types.TypeEngine[Any]]] = {
     Hash: (pa.string(), sa.String(32)),
@@ -60,7 +60,7 @@ class ResponseColumn(NamedTuple):
         return sa.Column(self.name, _TYPES[self.type][1], primary_key=key, nullable=self.nullable, server_default=self.default)
 
 
-def _columns() -> Iterator[ResponseColumn]:
+def _build_columns() -> Iterator[ResponseColumn]:
     annotations = get_type_hints(Response, include_extras=True)
     for field in fields(Response):
         annotation = annotations[field.name]
@@ -69,7 +69,7 @@ def _columns() -> Iterator[ResponseColumn]:
         yield ResponseColumn(field.name, kind, nullable, None if field.default is MISSING else field.default)
 
 
-RESPONSE_COLUMNS = tuple(_columns())
+RESPONSE_COLUMNS = tuple(_build_columns())
 """In the order of the fields."""
 
 
@@ -208,7 +208,7 @@ class ResponseDatabase:
         """
         connects_within = ceil(patience_s) if patience_s < PATIENCE_S else None
         self._patience_s = patience_s
-        self._engine = engine_of(database_url(location), connects_within if prepare else _LOOK_S, patience_s)
+        self._engine = create_engine_for(parse_database_url(location), connects_within if prepare else _LOOK_S, patience_s)
         # For a store that is forgotten without being closed, as by Dagster, or that could not be opened to the end.
         weakref.finalize(self, self._engine.dispose)
         self.name = self._engine.url.render_as_string(hide_password=True)
@@ -218,32 +218,37 @@ class ResponseDatabase:
             if prepare:
                 self._prepare()
         except sa.exc.SQLAlchemyError as error:
-            raise self._reported("open", error) from None
+            raise self._build_store_error("open", error) from None
 
     def schema_version(self) -> int | None:
         """The schema version found; None: there is no store in the database yet. Raises StoreError when newer code wrote it."""
         try:
-            return self._reading(self._version)
+            return self._read_once(self._read_version)
         except sa.exc.SQLAlchemyError as error:
-            raise self._reported("open", error) from None
+            raise self._build_store_error("open", error) from None
 
     def read(self, work: Work[Returned]) -> Returned:
         """What the work returns, of one reading transaction."""
-        return self._patiently("read", lambda: self._reading(work))
+        return self._run_patiently("read", lambda: self._read_once(work))
 
-    def write(self, work: Work[Returned], *, alone: bool = False, landed: Work[Returned | None] | None = None) -> Returned:
+    def write(
+        self, work: Work[Returned], *, alone: bool = False, find_committed: Work[Returned | None] | None = None
+    ) -> Returned:
         """What the work returns, of one writing transaction: committed whole or not at all.
 
-        `alone`: while no other writer is at work. (In SQLite every writer is.) `landed`: asked before the work is tried again, as the commit
+        `alone`: while no other writer is at work. (In SQLite every writer is.) `find_committed`: asked before the work is tried again, as
+        the commit
         of the try before may have gone through unconfirmed: what the work returned then; None: it is not there.
         """
         tries = count()
 
         def attempt() -> Returned:
             is_first = next(tries) == 0
-            return self._writing(work if is_first or landed is None else partial(_unless_landed, landed, work), alone)
+            return self._write_once(
+                work if is_first or find_committed is None else partial(_run_unless_committed, find_committed, work), alone
+            )
 
-        return self._patiently("write to", attempt)
+        return self._run_patiently("write to", attempt)
 
     def insert(self, table: sa.Table) -> Any:
         """An insert statement of the engine, which knows ON CONFLICT."""
@@ -291,12 +296,12 @@ class ResponseDatabase:
     def close(self) -> None:
         self._engine.dispose()
 
-    def _reading(self, work: Work[Returned]) -> Returned:
+    def _read_once(self, work: Work[Returned]) -> Returned:
         with self._engine.connect() as connection:
             return work(connection)
 
-    def _writing(self, work: Work[Returned], alone: bool) -> Returned:
-        with self._turn(), self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+    def _write_once(self, work: Work[Returned], alone: bool) -> Returned:
+        with self._wait_for_turn(), self._engine.connect().execution_options(writes=True) as connection, connection.begin():
             if self.is_postgresql:
                 # A claim must see all or nothing of a response's commit, and two that lock rows in another order must not meet.
                 lock = sa.func.pg_advisory_xact_lock if alone else sa.func.pg_advisory_xact_lock_shared
@@ -304,63 +309,63 @@ class ResponseDatabase:
             return work(connection)
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _wait_for_turn(self) -> Iterator[None]:
         """Wait, without a connection, until fewer threads of this process write. Raises StoreError."""
         if not self._writers.acquire(timeout=self._patience_s):
-            waited = counted(ceil(self._patience_s), "second")
+            waited = format_count(ceil(self._patience_s), "second")
             raise StoreError(f"cannot write to the response store {self.name}: others have been writing for {waited}")
         try:
             yield
         finally:
             self._writers.release()
 
-    def _patiently(self, action: str, attempt: Callable[[], Returned]) -> Returned:
+    def _run_patiently(self, action: str, attempt: Callable[[], Returned]) -> Returned:
         deadline = time.monotonic() + self._patience_s
         while True:
             try:
                 return attempt()
             except sa.exc.SQLAlchemyError as error:
                 if not self._is_passing(error) or time.monotonic() > deadline:
-                    raise self._reported(action, error) from None
+                    raise self._build_store_error(action, error) from None
             time.sleep(RETRY_S)
 
     def _is_passing(self, error: sa.exc.SQLAlchemyError) -> bool:
         """A server that restarts is worth waiting for: the responses at hand are paid for. SQLite has waited by itself."""
         return self.is_postgresql and isinstance(error, sa.exc.OperationalError)
 
-    def _reported(self, action: str, error: sa.exc.SQLAlchemyError) -> StoreError:
-        said = _in_one_line(str(getattr(error, "orig", None) or error))
-        if said == _CANNOT_OPEN and (refused := _refusal(Path(str(self._engine.url.database)))):
+    def _build_store_error(self, action: str, error: sa.exc.SQLAlchemyError) -> StoreError:
+        said = _format_one_line(str(getattr(error, "orig", None) or error))
+        if said == _CANNOT_OPEN and (refused := _find_refusal(Path(str(self._engine.url.database)))):
             elsewhere = "; choose another place with DTEF_RESPONSES" if refused.errno in (errno.ENOENT, errno.ENOTDIR) else ""
             said = f"{refused.strerror}{elsewhere}"
         return StoreError(f"cannot {action} the response store {self.name}: {said}")
 
     def _prepare(self) -> None:
-        if self._reading(self._is_up_to_date):
+        if self._read_once(self._is_up_to_date):
             return
         try:
-            self._writing(self._bring_up_to_date, alone=True)
+            self._write_once(self._bring_up_to_date, alone=True)
         except sa.exc.SQLAlchemyError:
             # One who may only read does without what no response is read from.
-            if not self._reading(self._is_readable):
+            if not self._read_once(self._is_readable):
                 raise
 
     def _is_up_to_date(self, connection: sa.Connection) -> bool:
         there = set(sa.inspect(connection).get_table_names())
         return (
-            self._version(connection) == SCHEMA_VERSION
+            self._read_version(connection) == SCHEMA_VERSION
             and there >= set(metadata.tables)
-            and not missing_columns(connection, responses)
+            and not find_missing_columns(connection, responses)
         )
 
     def _is_readable(self, connection: sa.Connection) -> bool:
-        return self._version(connection) == SCHEMA_VERSION and not {*missing_columns(connection, responses)} & {
+        return self._read_version(connection) == SCHEMA_VERSION and not {*find_missing_columns(connection, responses)} & {
             *response_fields
         }
 
-    def _version(self, connection: sa.Connection) -> int | None:
+    def _read_version(self, connection: sa.Connection) -> int | None:
         """The schema version found; None where there is none yet. Raises StoreError when newer code wrote it."""
-        return schema_found(connection, versions, SCHEMA_VERSION, f"response store {self.name}:")
+        return find_schema_version(connection, versions, SCHEMA_VERSION, f"response store {self.name}:")
 
     def _bring_up_to_date(self, connection: sa.Connection) -> None:
         """Make missing tables and columns. A second process waits for the first, and finds nothing left to do."""
@@ -372,8 +377,8 @@ class ResponseDatabase:
         connection.execute(sa.insert(versions).values(schema_version=SCHEMA_VERSION))
 
 
-def _unless_landed(landed: Work[Returned | None], work: Work[Returned], connection: sa.Connection) -> Returned:
-    found = landed(connection)
+def _run_unless_committed(find_committed: Work[Returned | None], work: Work[Returned], connection: sa.Connection) -> Returned:
+    found = find_committed(connection)
     return work(connection) if found is None else found
 
 
@@ -388,14 +393,14 @@ def chunks(keys: Sequence[str]) -> Iterator[Sequence[str]]:
         yield keys[start : start + _CHUNK]
 
 
-def _in_one_line(said: str) -> str:
+def _format_one_line(said: str) -> str:
     """The lines of a message in one, without SQLAlchemy's statements and addresses to look up, and without what it asks the reader."""
     lines = (line.strip() for line in said.splitlines())
     others = (line for line in lines if not line.startswith(("[SQL: ", "(Background on this error")))
     return " ".join(line for line in others if line and not line.endswith("?"))
 
 
-def _refusal(path: Path) -> OSError | None:
+def _find_refusal(path: Path) -> OSError | None:
     """Why the system does not let a file be opened or made, which SQLite does not say. None: it does let it."""
     try:
         path.open("ab").close()

@@ -10,10 +10,10 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from resources.responses.database import ResponseDatabase, Returned, Work
-from resources.responses.engines import PATIENCE_S, database_url
+from resources.responses.engines import PATIENCE_S, parse_database_url
 
 
-def utc_now() -> datetime:
+def get_utc_now() -> datetime:
     """The time of now, where no other clock is given."""
     return datetime.now(UTC)
 
@@ -25,7 +25,7 @@ def read_if_there(
 
     `patience_s`: as of `ResponseDatabase`. Raises ConfigError and StoreError as `ResponseDatabase`.
     """
-    url = database_url(location)
+    url = parse_database_url(location)
     if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
         return otherwise
     database = ResponseDatabase(location, prepare=False, patience_s=patience_s)
@@ -38,7 +38,7 @@ def read_if_there(
 class DatabaseStore:
     """A store over a database that is open, or that it opens and closes itself. Safe to use from several threads and processes at once."""
 
-    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = get_utc_now) -> None:
         """Open the database.
 
         Args:

@@ -10,9 +10,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dtef_pipeline.documents import why_no_folder
+from dtef_pipeline.documents import explain_missing_folder
 from dtef_pipeline.errors import ConfigError, StoreError
-from dtef_pipeline.text.extras import how_to_install
+from dtef_pipeline.text.extras import describe_installation
 
 PATIENCE_S = 60.0
 """How long to wait for another writer, or for a PostgreSQL server that restarts."""
@@ -21,7 +21,7 @@ _PLACE_S = 30.0
 """How long one thread waits for a connection that others of its process use."""
 
 
-def database_url(location: str | Path) -> sa.URL:
+def parse_database_url(location: str | Path) -> sa.URL:
     """The database a location names. `postgresql://` means the driver that is installed, psycopg 3.
 
     Raises ConfigError for a URL that names no database that can hold responses.
@@ -44,7 +44,7 @@ def database_url(location: str | Path) -> sa.URL:
     return url
 
 
-def engine_of(url: sa.URL, connects_within: int | None, patience_s: float) -> sa.Engine:
+def create_engine_for(url: sa.URL, connects_within: int | None, patience_s: float) -> sa.Engine:
     """`connects_within`: seconds that a PostgreSQL server may take to answer; None: those of the URL or the driver.
 
     `patience_s`: seconds to wait for another writer of SQLite, or for one of the connections of this process.
@@ -58,14 +58,14 @@ def engine_of(url: sa.URL, connects_within: int | None, patience_s: float) -> sa
             return sa.create_engine(url, pool_pre_ping=True, pool_timeout=min(patience_s, _PLACE_S), connect_args=given)
         except ModuleNotFoundError as error:
             raise ConfigError(
-                f"response store: {url.drivername} needs the package {error.name!r}; {how_to_install('postgres')}"
+                f"response store: {url.drivername} needs the package {error.name!r}; {describe_installation('postgres')}"
             ) from None
     path = Path(str(url.database))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"cannot make the folder of the response store {path}: {why_no_folder(path.parent, error)}; "
+            f"cannot make the folder of the response store {path}: {explain_missing_folder(path.parent, error)}; "
             "choose another place with DTEF_RESPONSES"
         ) from error
     if path.is_dir():

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from dtef_pipeline.asking.request import CANDIDATE, ROLES, Hash, Response
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import request_key
-from resources.file_systems import whole_file
+from resources.file_systems import open_whole_file
 from resources.responses.database import RESPONSE_COLUMNS
 from resources.responses.store import PAGE, RESPONSES, ResponseStore
 
@@ -33,7 +33,7 @@ _LARGEST_COUNT = 2**31 - 1
 _LARGEST_AMOUNT = 1e15
 
 
-class Imported(NamedTuple):
+class ImportResult(NamedTuple):
     """Responses of a file."""
 
     added: int
@@ -50,12 +50,12 @@ def export_responses(store: ResponseStore, path: Path, *, models: Iterable[str] 
         ConfigError: the suffix is none of `SUFFIXES`.
         StoreError: the store cannot be read or the file cannot be written.
     """
-    write = _write_parquet if _suffix(path) == ".parquet" else _write_json_lines
-    with whole_file(path) as file:
+    write = _write_parquet if _find_suffix(path) == ".parquet" else _write_json_lines
+    with open_whole_file(path) as file:
         return write(path, file, store.pages(models=list(models), snapshots=list(snapshots)))
 
 
-def import_responses(store: ResponseStore, path: Path) -> Imported:
+def import_responses(store: ResponseStore, path: Path) -> ImportResult:
     """Add the responses of a file to the store; those whose request key is there already stay as they are.
 
     Raises:
@@ -63,16 +63,16 @@ def import_responses(store: ResponseStore, path: Path) -> Imported:
         StoreError: the file cannot be read, or some row is not a response, or its request key is not the hash of what it
             answers: nothing was added. Or the store cannot be written.
     """
-    for _ in _pages(path):
+    for _ in _read_pages(path):
         pass
     added = total = 0
-    for page in _pages(path):
+    for page in _read_pages(path):
         added += store.add(page)
         total += len(page)
-    return Imported(added, total - added)
+    return ImportResult(added, total - added)
 
 
-def _suffix(path: Path) -> str:
+def _find_suffix(path: Path) -> str:
     for suffix in SUFFIXES:
         if path.name.lower().endswith(suffix):
             return suffix
@@ -90,63 +90,63 @@ def _write_parquet(_: Path, file: BinaryIO, pages: Iterable[pa.Table]) -> int:
 
 def _write_json_lines(path: Path, file: BinaryIO, pages: Iterable[pa.Table]) -> int:
     written = 0
-    compressed = _suffix(path).endswith(".gz")
+    compressed = _find_suffix(path).endswith(".gz")
     # No name and no time in the compressed file, which would make it other bytes each time.
     opened = gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) if compressed else file
     for page in pages:
-        opened.write("".join(map(_json_line, page.to_pylist())).encode())
+        opened.write("".join(map(_format_json_line, page.to_pylist())).encode())
         written += len(page)
     if compressed:
         opened.close()
     return written
 
 
-def _json_line(row: dict[str, Any]) -> str:
+def _format_json_line(row: dict[str, Any]) -> str:
     answered_at = row["answered_at"].isoformat(timespec="microseconds")
     return json.dumps(row | {"answered_at": answered_at}, ensure_ascii=False) + "\n"
 
 
-def _pages(path: Path) -> Iterator[list[Response]]:
+def _read_pages(path: Path) -> Iterator[list[Response]]:
     """The checked responses of a file."""
-    rows = _parquet_rows(path) if _suffix(path) == ".parquet" else _json_rows(path)
-    with _readable(path):
-        while page := [_response(where, row) for where, row in islice(rows, PAGE)]:
+    rows = _read_parquet_rows(path) if _find_suffix(path) == ".parquet" else _read_json_rows(path)
+    with _raise_readable(path):
+        while page := [_parse_response(where, row) for where, row in islice(rows, PAGE)]:
             yield page
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _raise_readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
         raise StoreError(f"{path}: cannot be read: {error}") from None
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[str, object]]:
+def _read_parquet_rows(path: Path) -> Iterator[tuple[str, object]]:
     number = 0
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(PAGE):
-            for row in pa.Table.from_batches([batch]).cast(_in_microseconds(batch.schema)).to_pylist():
+            for row in pa.Table.from_batches([batch]).cast(_truncate_schema_times(batch.schema)).to_pylist():
                 number += 1
                 yield f"{path}: row {number}", row
 
 
-def _in_microseconds(schema: pa.Schema) -> pa.Schema:
+def _truncate_schema_times(schema: pa.Schema) -> pa.Schema:
     """Finer times would not become Python's."""
     return pa.schema(
         [field.with_type(pa.timestamp("us", field.type.tz)) if pa.types.is_timestamp(field.type) else field for field in schema]
     )
 
 
-def _json_rows(path: Path) -> Iterator[tuple[str, object]]:
+def _read_json_rows(path: Path) -> Iterator[tuple[str, object]]:
     with path.open("rb") as file:
-        lines = gzip.GzipFile(fileobj=file) if _suffix(path).endswith(".gz") else file
+        lines = gzip.GzipFile(fileobj=file) if _find_suffix(path).endswith(".gz") else file
         for number, line in enumerate(cast(Iterable[bytes], lines), 1):
             if line.strip():
-                yield f"{path}:{number}", _parsed(f"{path}:{number}", line)
+                yield f"{path}:{number}", _parse_json(f"{path}:{number}", line)
 
 
-def _parsed(where: str, line: bytes) -> object:
+def _parse_json(where: str, line: bytes) -> object:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -183,24 +183,26 @@ _CHECKS: Mapping[Any, _Check] = {
 _A_ROLE: _Check = (", ".join(ROLES), lambda value: value in ROLES)
 
 
-def _response(where: str, row: object) -> Response:
+def _parse_response(where: str, row: object) -> Response:
     """The response of a row. Columns that may be null may also be absent, and so may the role, which earlier versions did not write."""
     if not isinstance(row, Mapping):
-        raise StoreError(f"{where}: got {_short(row)}; allowed: an object with the columns {', '.join(RESPONSES.names)}")
+        raise StoreError(
+            f"{where}: got {_truncate_value(row)}; allowed: an object with the columns {', '.join(RESPONSES.names)}"
+        )
     if unknown := sorted(row.keys() - set(RESPONSES.names)):
         raise StoreError(f"{where}: unknown column {', '.join(unknown)}; allowed: {', '.join(RESPONSES.names)}")
-    values = {name: row.get(name) for name in RESPONSES.names} | {"answered_at": _time(row.get("answered_at"))}
+    values = {name: row.get(name) for name in RESPONSES.names} | {"answered_at": _parse_time(row.get("answered_at"))}
     values["role"] = row.get("role", CANDIDATE)
     for column in RESPONSE_COLUMNS:
         name, value = column.name, values[column.name]
         allowed, takes = _A_ROLE if name == "role" else _CHECKS[column.type]
         if not (column.nullable if value is None else takes(value)):
-            arrived = _short(row[name]) if name in row else "no such column"
+            arrived = _truncate_value(row[name]) if name in row else "no such column"
             raise StoreError(f"{where}: {name}: got {arrived}; allowed: {allowed}{' or null' if column.nullable else ''}")
-    return _checked_key(where, Response(**cast(dict[str, Any], values)))
+    return _check_key(where, Response(**cast(dict[str, Any], values)))
 
 
-def _checked_key(where: str, response: Response) -> Response:
+def _check_key(where: str, response: Response) -> Response:
     identity = (response.prompt_id, response.model_variant, response.draw, response.snapshot)
     try:
         expected = request_key(*identity)
@@ -213,7 +215,7 @@ def _checked_key(where: str, response: Response) -> Response:
     return response
 
 
-def _time(value: object) -> object:
+def _parse_time(value: object) -> object:
     """A time in UTC, from text or from a Parquet value; anything else as it is."""
     if isinstance(value, str):
         try:
@@ -226,6 +228,6 @@ def _time(value: object) -> object:
         return None
 
 
-def _short(value: object) -> str:
+def _truncate_value(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -18,7 +18,7 @@ from resources.responses import database as db
 from resources.responses.database import ResponseDatabase
 
 
-class LostCost(NamedTuple):
+class UnansweredCost(NamedTuple):
     """What calls without a response cost."""
 
     cost_usd: float | None
@@ -29,7 +29,7 @@ class LostCost(NamedTuple):
     """US dollars that these may have cost at most; None: there are none, or no price is known."""
 
 
-def lost_by_key() -> sa.Select[Any]:
+def select_unanswered_costs() -> sa.Select[Any]:
     """A request key, and the columns of `LostCost`."""
     lost = db.lost_attempts.c
     unknown = sa.func.count() - sa.func.count(lost.cost_usd)
@@ -43,7 +43,7 @@ def has_no_response() -> sa.ColumnElement[bool]:
     return ~sa.exists().where(responses.request_key == db.lost_attempts.c.request_key)
 
 
-def added_up(row: dict[str, Any], lost: LostCost) -> dict[str, Any]:
+def add_unanswered_cost(row: dict[str, Any], lost: UnansweredCost) -> dict[str, Any]:
     """The row of a response with what was lost before it."""
     most = [one for one in (row["unknown_cost_usd_most"], lost.most_usd) if one is not None]
     cost, known = row["cost_usd"], lost.cost_usd or 0.0
@@ -57,7 +57,7 @@ def added_up(row: dict[str, Any], lost: LostCost) -> dict[str, Any]:
     }
 
 
-class ChosenResponses(NamedTuple):
+class ResponseSelection(NamedTuple):
     """Which stored responses are meant: those that fit all that is given."""
 
     empty: bool = False
@@ -72,7 +72,7 @@ class ChosenResponses(NamedTuple):
     before: datetime | None = None
 
 
-class ForgottenCost(NamedTuple):
+class RemovedCost(NamedTuple):
     """What responses cost that were forgotten."""
 
     calls: int
@@ -80,27 +80,27 @@ class ForgottenCost(NamedTuple):
     """US dollars of those whose cost is known."""
 
 
-def chosen_keys(database: ResponseDatabase, which: ChosenResponses) -> list[str]:
+def select_response_keys(database: ResponseDatabase, which: ResponseSelection) -> list[str]:
     """The request keys of the responses that are meant, in order. The whole store is looked through."""
-    statement = sa.select(db.responses.c.request_key).where(*_conditions(which)).order_by(db.responses.c.request_key)
+    statement = sa.select(db.responses.c.request_key).where(*_build_conditions(which)).order_by(db.responses.c.request_key)
     return database.read(lambda connection: list(connection.scalars(statement)))
 
 
-def forget(database: ResponseDatabase, keys: Iterable[str]) -> int:
+def remove_responses_by_key(database: ResponseDatabase, keys: Iterable[str]) -> int:
     """Take out the responses to the request keys; returns how many. What they cost stays known."""
-    return sum(database.write(partial(_forget, database, chunk)) for chunk in db.chunks(sorted(set(keys))))
+    return sum(database.write(partial(_remove_rows, database, chunk)) for chunk in db.chunks(sorted(set(keys))))
 
 
-def forgotten_cost(database: ResponseDatabase) -> ForgottenCost:
+def sum_removed_cost(database: ResponseDatabase) -> RemovedCost:
     """What all cost that were ever forgotten."""
     statement = sa.select(sa.func.count(), sa.func.sum(db.forgotten_responses.c.cost_usd))
     if not database.read(_has_any):
-        return ForgottenCost(0, 0.0)
+        return RemovedCost(0, 0.0)
     calls, cost = database.read(lambda connection: connection.execute(statement).one())
-    return ForgottenCost(calls, float(cost or 0.0))
+    return RemovedCost(calls, float(cost or 0.0))
 
 
-def with_forgotten_costs(database: ResponseDatabase, found: pa.Table) -> pa.Table:
+def add_removed_costs(database: ResponseDatabase, found: pa.Table) -> pa.Table:
     """Responses, each at the cost of its request: with what earlier ones to it cost that were forgotten, as far as that is known."""
     if not database.read(_has_any):
         return found
@@ -110,7 +110,7 @@ def with_forgotten_costs(database: ResponseDatabase, found: pa.Table) -> pa.Tabl
     statement = statement.group_by(earlier.request_key)
     costs: dict[str, float | None] = {}
     for chunk in db.chunks(keys):
-        costs.update(database.read(partial(_costs, statement, database.keys(chunk))))
+        costs.update(database.read(partial(_sum_costs, statement, database.keys(chunk))))
     paid = [
         None if cost is None else cost + (costs.get(key) or 0.0)
         for key, cost in zip(keys, found["cost_usd"].to_pylist(), strict=True)
@@ -118,7 +118,7 @@ def with_forgotten_costs(database: ResponseDatabase, found: pa.Table) -> pa.Tabl
     return found.set_column(found.schema.get_field_index("cost_usd"), "cost_usd", pa.array(paid, pa.float64()))
 
 
-def _costs(statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection) -> dict[str, float | None]:
+def _sum_costs(statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection) -> dict[str, float | None]:
     return {row[0]: row[1] for row in connection.execute(statement, parameters).all()}
 
 
@@ -129,7 +129,7 @@ def _has_any(connection: sa.Connection) -> bool:
     return connection.execute(sa.select(db.forgotten_responses.c.request_key).limit(1)).first() is not None
 
 
-def _forget(database: ResponseDatabase, keys: Sequence[str], connection: sa.Connection) -> int:
+def _remove_rows(database: ResponseDatabase, keys: Sequence[str], connection: sa.Connection) -> int:
     given = database.keys(keys)
     now = sa.literal(db.microseconds(datetime.now(UTC)), sa.BigInteger)
     meant = database.among(db.responses.c.request_key)
@@ -139,7 +139,7 @@ def _forget(database: ResponseDatabase, keys: Sequence[str], connection: sa.Conn
     return connection.execute(sa.delete(db.responses).where(meant), given).rowcount
 
 
-def _conditions(which: ChosenResponses) -> list[sa.ColumnElement[bool]]:
+def _build_conditions(which: ResponseSelection) -> list[sa.ColumnElement[bool]]:
     column = db.responses.c
     faults = [
         *([sa.func.ltrim(column.text, " \t\r\n") == ""] if which.empty else []),

@@ -23,12 +23,12 @@ class Process(NamedTuple):
 
     @classmethod
     def this(cls) -> Process:
-        return cls(_machine(), os.getpid(), _started(os.getpid()))
+        return cls(_identify_machine(), os.getpid(), _read_start_time(os.getpid()))
 
     def is_dead(self) -> bool:
         """Whether the process is known to have ended. Of another machine's process that is never known."""
         # Elsewhere than on POSIX, signal 0 is a signal like others.
-        if os.name != "posix" or self.machine != _machine():
+        if os.name != "posix" or self.machine != _identify_machine():
             return False
         try:
             os.kill(self.pid, 0)
@@ -38,21 +38,21 @@ class Process(NamedTuple):
             pass
         if _is_zombie(self.pid):
             return True
-        return self.started is not None and self.started != _started(self.pid)
+        return self.started is not None and self.started != _read_start_time(self.pid)
 
 
-def runs_since(pid: int, moment: float) -> bool:
+def is_running_since(pid: int, moment: float) -> bool:
     """Whether process `pid` of this machine runs and was there at `moment` (seconds since 1970): no later one of the same number."""
-    if Process(_machine(), pid, None).is_dead():
+    if Process(_identify_machine(), pid, None).is_dead():
         return False
-    started, booted = _started(pid), _booted()
+    started, booted = _read_start_time(pid), _find_boot_time()
     if started is None or booted is None:
         return True
     # The boot time is known to the second.
     return booted + int(started) / os.sysconf("SC_CLK_TCK") <= moment + 2
 
 
-def _booted() -> float | None:
+def _find_boot_time() -> float | None:
     """When this machine was started, in seconds since 1970."""
     try:
         lines = (_PROC / "stat").read_text(encoding="ascii").splitlines()
@@ -61,7 +61,7 @@ def _booted() -> float | None:
     return next((float(line.split()[1]) for line in lines if line.startswith("btime ")), None)
 
 
-def _machine() -> str:
+def _identify_machine() -> str:
     """What has process numbers of its own: the host since it was booted, and the container. Host names alone do repeat."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -72,18 +72,18 @@ def _machine() -> str:
     return f"{socket.gethostname()} {boot} {numbers}"
 
 
-def _started(pid: int) -> str | None:
-    fields = _status(pid)
+def _read_start_time(pid: int) -> str | None:
+    fields = _read_status(pid)
     return fields[19] if fields else None
 
 
 def _is_zombie(pid: int) -> bool:
     """Killed, and not yet collected by its parent: it still has its number."""
-    fields = _status(pid)
+    fields = _read_status(pid)
     return bool(fields) and fields[0] in "ZX"
 
 
-def _status(pid: int) -> list[str]:
+def _read_status(pid: int) -> list[str]:
     """/proc/PID/stat from its third field (the state) on: what is before it, the program's name, may hold spaces."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")

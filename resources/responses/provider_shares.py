@@ -70,10 +70,10 @@ class ProviderShares:
 
         def work(connection: sa.Connection) -> dict[str, Share]:
             # Runs take their parts one after the other, and in one order everywhere, so that no two wait for each other.
-            limits = {name: self._limit(connection, name) for name in sorted(reports)}
+            limits = {name: self._read_limit(connection, name) for name in sorted(reports)}
             # Not before: one that took its part while this one waited would not be known to be alive.
-            now, alive = self._claims.living(connection)
-            return {name: self._taken(connection, limit, reports[name], now, alive) for name, limit in limits.items()}
+            now, alive = self._claims.read_living_owners(connection)
+            return {name: self._take_share(connection, limit, reports[name], now, alive) for name, limit in limits.items()}
 
         return self._database.write(work) if reports else {}
 
@@ -83,18 +83,18 @@ class ProviderShares:
             lambda connection: connection.execute(sa.delete(_SHARE_ROWS).where(_SHARE_ROWS.c.owner == self._claims.owner))
         )
 
-    def _limit(self, connection: sa.Connection, name: str) -> dict[str, Any]:
+    def _read_limit(self, connection: sa.Connection, name: str) -> dict[str, Any]:
         """The row of a provider's limit, made where there is none; no other run changes it until this one has its part."""
-        connection.execute(self._database.insert(_LIMIT_ROWS).values(self._new(name)).on_conflict_do_nothing())
+        connection.execute(self._database.insert(_LIMIT_ROWS).values(self._create_limit(name)).on_conflict_do_nothing())
         return dict(
             connection.execute(sa.select(_LIMIT_ROWS).where(_LIMIT_ROWS.c.provider == name).with_for_update()).one()._asdict()
         )
 
-    def _new(self, name: str) -> dict[str, Any]:
+    def _create_limit(self, name: str) -> dict[str, Any]:
         first = min(self._most.get(name, HIGHEST_LIMIT), self._first)
         return {"provider": name, "calls": first, "clean": 0, "cut_at": 0, "paused_until": 0, "asked_at": 0}
 
-    def _taken(self, connection: sa.Connection, limit: dict[str, Any], report: Report, now: int, alive: set[str]) -> Share:
+    def _take_share(self, connection: sa.Connection, limit: dict[str, Any], report: Report, now: int, alive: set[str]) -> Share:
         name = limit["provider"]
         most = self._most.get(name, HIGHEST_LIMIT)
         rows = connection.execute(sa.select(_SHARE_ROWS).where(_SHARE_ROWS.c.provider == name)).all()
@@ -104,12 +104,12 @@ class ProviderShares:
         others = [row for row in rows if row.owner in alive and row.owner != mine]
         if not others and now - limit["asked_at"] > KEPT_S * 1e6:
             # Nobody knows any more what the provider takes now.
-            limit = self._new(name) | {"paused_until": limit["paused_until"]}
+            limit = self._create_limit(name) | {"paused_until": limit["paused_until"]}
         known_at = min(now, next((row.cut_known_at for row in rows if row.owner == mine), 0))
         in_flight = report.in_flight + sum(row.in_flight for row in others)
-        limit = _adapted(limit, report, now, known_at, in_flight=in_flight, most=most)
+        limit = _adapt_limit(limit, report, now, known_at, in_flight=in_flight, most=most)
         wants = {mine: report.wants, **{row.owner: row.wants for row in others}}
-        fair = divided(limit["calls"], wants, turn=now // int(TURN_S * 1e6))[mine]
+        fair = divide_calls(limit["calls"], wants, turn=now // int(TURN_S * 1e6))[mine]
         held = max(report.holds, min(fair, limit["calls"] - sum(row.held for row in others)), 0)
         limit["asked_at"] = now
         connection.execute(sa.update(_LIMIT_ROWS).where(_LIMIT_ROWS.c.provider == name).values(limit))
@@ -120,7 +120,9 @@ class ProviderShares:
         return Share(held, fair, max(0.0, (limit["paused_until"] - now) / 1e6))
 
 
-def _adapted(limit: Mapping[str, Any], report: Report, now: int, known_at: int, *, in_flight: int, most: int) -> dict[str, Any]:
+def _adapt_limit(
+    limit: Mapping[str, Any], report: Report, now: int, known_at: int, *, in_flight: int, most: int
+) -> dict[str, Any]:
     """The limit after what a run tells: until the first 429 grown by one with each response, so doubled in the time of a call; after that by
     one after as many responses as the limit; halved by a 429.
 
@@ -140,7 +142,7 @@ def _adapted(limit: Mapping[str, Any], report: Report, now: int, known_at: int, 
     return {**limit, "calls": calls, "clean": clean, "cut_at": cut_at, "paused_until": paused_until}
 
 
-def divided(calls: int, wants: Mapping[str, int], *, turn: int = 0) -> dict[str, int]:
+def divide_calls(calls: int, wants: Mapping[str, int], *, turn: int = 0) -> dict[str, int]:
     """The calls among owners: each has what it wants, or as much as any other, but for one more that some have whose turn it is."""
     parts, left, hungry = dict[str, int](), calls, sorted(wants, key=lambda owner: (wants[owner], owner))
     while hungry and wants[hungry[0]] <= left // len(hungry):

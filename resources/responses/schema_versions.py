@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from resources.responses.database import ResponseDatabase
 
 
-def schema_found(connection: sa.Connection, versions: sa.Table, known: int, what: str) -> int | None:
+def find_schema_version(connection: sa.Connection, versions: sa.Table, known: int, what: str) -> int | None:
     """The schema version found; None: the tables are not there. `what`: begins the message of the error, such as `the votes were`.
 
     Raises NewerSchema when newer code wrote them: a version above `known`.
@@ -29,7 +29,7 @@ def schema_found(connection: sa.Connection, versions: sa.Table, known: int, what
     return found
 
 
-def missing_columns(connection: sa.Connection, table: sa.Table) -> list[sa.Column[Any]]:
+def find_missing_columns(connection: sa.Connection, table: sa.Table) -> list[sa.Column[Any]]:
     """Columns that the table of an older database does not have yet."""
     there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
     return [column for column in table.columns if column.name not in there]
@@ -37,7 +37,7 @@ def missing_columns(connection: sa.Connection, table: sa.Table) -> list[sa.Colum
 
 def add_missing_columns(connection: sa.Connection, table: sa.Table) -> None:
     """Make them, which `create_all` does not for a table that is there."""
-    for column in missing_columns(connection, table):
+    for column in find_missing_columns(connection, table):
         made = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
         connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {made}")
 
@@ -47,12 +47,12 @@ def make_tables(database: ResponseDatabase, versions: sa.Table, known: int, what
 
     Args:
         database: that of the response store.
-        versions, known, what: as `schema_found` takes them.
+        versions, known, what: as `find_schema_version` takes them.
         needed: a table of others, made where it is missing.
 
-    Raises StoreError as `schema_found`.
+    Raises StoreError as `find_schema_version`.
     """
-    found = partial(schema_found, versions=versions, known=known, what=what)
+    found = partial(find_schema_version, versions=versions, known=known, what=what)
 
     def make(connection: sa.Connection) -> None:
         # A second process waits for the first, and finds what it made.

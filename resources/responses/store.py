@@ -15,12 +15,18 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from dtef_pipeline.asking.asking_run import AskingRun
-from dtef_pipeline.asking.request import CANDIDATE, LostAttempt, Response
+from dtef_pipeline.asking.request import CANDIDATE, Response, UnansweredCall
 from dtef_pipeline.boards.used_calls import UNKNOWN_COSTS
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.responses import database as db
 from resources.responses.database import RESPONSE_COLUMNS, ResponseDatabase
-from resources.responses.forgotten import LostCost, added_up, has_no_response, lost_by_key, with_forgotten_costs
+from resources.responses.forgotten import (
+    UnansweredCost,
+    add_removed_costs,
+    add_unanswered_cost,
+    has_no_response,
+    select_unanswered_costs,
+)
 
 RESPONSES = pa.schema([column.arrow for column in RESPONSE_COLUMNS])
 """The columns of `ResponseStore.responses`: the fields of `Response`."""
@@ -46,7 +52,7 @@ PAGE = 5_000
 """Responses read at a time from a store that is read whole."""
 
 
-class StoredModel(NamedTuple):
+class ModelInStore(NamedTuple):
     """A model with responses in a snapshot."""
 
     name: str
@@ -54,7 +60,7 @@ class StoredModel(NamedTuple):
     draws: int
 
 
-class StoredCost(NamedTuple):
+class CostInStore(NamedTuple):
     """What stored responses cost."""
 
     calls: int
@@ -95,22 +101,26 @@ class ResponseStore:
         A response already there stays as it is.
         """
         # Two writers of the same keys in another order would wait for each other.
-        rows = sorted((_row(response) for response in responses), key=lambda row: row["request_key"])
+        rows = sorted((_build_row(response) for response in responses), key=lambda row: row["request_key"])
         return self.database.write(lambda connection: self._add(connection, rows)) if rows else 0
 
-    def note_lost(self, attempts: Iterable[LostAttempt]) -> None:
+    def add_unanswered(self, attempts: Iterable[UnansweredCall]) -> None:
         """Commit calls that brought no response and may have been billed."""
         rows = [{**asdict(one), "ended_at": db.microseconds(one.ended_at), "queue_id": self._queue_id} for one in attempts]
         if rows:
             self.database.write(lambda connection: connection.execute(sa.insert(db.lost_attempts), rows) and None)
 
-    def lost(self, keys: Iterable[str]) -> dict[str, LostCost]:
+    def failure_costs(self, keys: Iterable[str]) -> dict[str, UnansweredCost]:
         """What calls of these requests cost that brought no response, of all runs; requests without one are left out."""
-        if not self.database.read(partial(_rows, sa.select(db.lost_attempts.c.id).limit(1), {})):
+        if not self.database.read(partial(_query_rows, sa.select(db.lost_attempts.c.id).limit(1), {})):
             return {}
-        statement = lost_by_key().where(self.database.among(db.lost_attempts.c.request_key))
+        statement = select_unanswered_costs().where(self.database.among(db.lost_attempts.c.request_key))
         chunks = (self.database.keys(chunk) for chunk in db.chunks(list(dict.fromkeys(keys))))
-        return {key: LostCost(*sums) for given in chunks for key, *sums in self.database.read(partial(_rows, statement, given))}
+        return {
+            key: UnansweredCost(*sums)
+            for given in chunks
+            for key, *sums in self.database.read(partial(_query_rows, statement, given))
+        }
 
     def unknown_costs(self, keys: Iterable[str] | None = None) -> pa.Table:
         """UNKNOWN_COSTS of these requests; None: of all, for which the whole store is looked through."""
@@ -118,7 +128,7 @@ class ResponseStore:
         answered = sa.select(column.request_key, column.unknown_cost_attempts, column.unknown_cost_usd_most).where(
             column.unknown_cost_attempts > 0
         )
-        unanswered = lost_by_key().where(has_no_response())
+        unanswered = select_unanswered_costs().where(has_no_response())
         given: Iterable[dict[str, Any]] = ({},)
         if keys is not None:
             answered = answered.where(self.database.among(column.request_key))
@@ -126,13 +136,14 @@ class ResponseStore:
             given = [self.database.keys(chunk) for chunk in db.chunks(list(dict.fromkeys(keys)))]
         found: dict[str, tuple[int, float | None]] = {}
         for chosen in given:
-            for key, attempts, most in self.database.read(partial(_rows, answered, chosen)):
+            for key, attempts, most in self.database.read(partial(_query_rows, answered, chosen)):
                 found[key] = attempts, most
-            for key, _, attempts, most in self.database.read(partial(_rows, unanswered, chosen)):
+            for key, _, attempts, most in self.database.read(partial(_query_rows, unanswered, chosen)):
                 if attempts:
                     found[key] = attempts, most
         return pa.Table.from_pylist(
-            [dict(zip(UNKNOWN_COSTS.names, (key, *told), strict=True)) for key, told in sorted(found.items())], UNKNOWN_COSTS
+            [dict(zip(UNKNOWN_COSTS.names, (key, *cost_values), strict=True)) for key, cost_values in sorted(found.items())],
+            UNKNOWN_COSTS,
         )
 
     def known(self, keys: Iterable[str]) -> set[str]:
@@ -144,9 +155,9 @@ class ResponseStore:
         """Whether there is any response of the model variant in the snapshot. Where there is none, the whole store is looked through."""
         column = db.responses.c
         statement = sa.select(column.request_key).where(column.model_variant == variant, column.snapshot == snapshot).limit(1)
-        return bool(self.database.read(partial(_rows, statement, {})))
+        return bool(self.database.read(partial(_query_rows, statement, {})))
 
-    def models(self, snapshot: str) -> list[StoredModel]:
+    def models(self, snapshot: str) -> list[ModelInStore]:
         """The models with responses in the snapshot, each variant under its latest name. The whole store is looked through."""
         column = db.responses.c
         statement = (
@@ -157,9 +168,9 @@ class ResponseStore:
         )
         draws: dict[str, int] = {}
         names: dict[str, str] = {}
-        for name, variant, last in self.database.read(partial(_rows, statement, {})):
+        for name, variant, last in self.database.read(partial(_query_rows, statement, {})):
             names[variant], draws[variant] = name, max(draws.get(variant, 0), last + 1)
-        return [StoredModel(name, variant, draws[variant]) for variant, name in names.items()]
+        return [ModelInStore(name, variant, draws[variant]) for variant, name in names.items()]
 
     def responses(self, keys: Iterable[str], columns: Sequence[str] = ()) -> pa.Table:
         """The responses to the request keys, in the order of the keys; keys without a response have no row.
@@ -169,11 +180,11 @@ class ResponseStore:
         wanted = list(dict.fromkeys(keys))
         schema = pa.schema([RESPONSES.field(name) for name in columns]) if columns else RESPONSES
         statement = sa.select(*(db.responses.c[name] for name in schema.names))
-        chunks = [_batch(rows, schema) for rows in self._select(statement, wanted) if rows]
+        chunks = [_build_batch(rows, schema) for rows in self._select(statement, wanted) if rows]
         found = pa.Table.from_batches(chunks, schema=schema).combine_chunks()
         places = pc.index_in(pa.array(wanted, pa.string()), value_set=found["request_key"].combine_chunks())
         found = found.take(places.drop_null())
-        return with_forgotten_costs(self.database, found) if "cost_usd" in schema.names else found
+        return add_removed_costs(self.database, found) if "cost_usd" in schema.names else found
 
     def pages(self, *, models: Sequence[str] = (), snapshots: Sequence[str] = ()) -> Iterator[pa.Table]:
         """The responses in the order of their keys, `PAGE` at a time; of these models and snapshots only, if any are named.
@@ -184,29 +195,33 @@ class ResponseStore:
         statement = sa.select(*db.response_fields).order_by(column.request_key).limit(PAGE)
         for chosen, values in ((column.model, models), (column.snapshot, snapshots)):
             statement = statement.where(chosen.in_(values)) if values else statement
-        rows = self.database.read(partial(_rows, statement, {}))
+        rows = self.database.read(partial(_query_rows, statement, {}))
         while rows:
-            yield pa.Table.from_batches([_batch(rows, RESPONSES)])
+            yield pa.Table.from_batches([_build_batch(rows, RESPONSES)])
             further = statement.where(column.request_key > rows[-1][0])
-            rows = self.database.read(partial(_rows, further, {}))
+            rows = self.database.read(partial(_query_rows, further, {}))
 
     def summary(self) -> pa.Table:
         """What is in the store, one row per model, snapshot and role."""
-        return pa.Table.from_batches([_batch(self.database.read(partial(_rows, _summed(), {})), SUMMARY)])
+        return pa.Table.from_batches(
+            [_build_batch(self.database.read(partial(_query_rows, _build_summary_query(), {})), SUMMARY)]
+        )
 
-    def summary_of(self, keys: Iterable[str]) -> pa.Table:
+    def summarize_keys(self, keys: Iterable[str]) -> pa.Table:
         """The same of the responses to these request keys alone."""
-        parts = [_batch(rows, SUMMARY) for rows in self._select(_summed(), list(dict.fromkeys(keys))) if rows]
+        parts = [
+            _build_batch(rows, SUMMARY) for rows in self._select(_build_summary_query(), list(dict.fromkeys(keys))) if rows
+        ]
         whole = pa.Table.from_batches(parts, schema=SUMMARY)
         names = SUMMARY.names[:3]
         sums = [(name, "max" if name == "last_answered" else "sum") for name in SUMMARY.names[3:]]
         found = whole.group_by(names, use_threads=False).aggregate(sums).rename_columns(SUMMARY.names)
         return found.cast(SUMMARY).sort_by([(name, "ascending") for name in names])
 
-    def keys_asked_as(self, roles: Sequence[str]) -> set[str]:
+    def list_keys_of_roles(self, roles: Sequence[str]) -> set[str]:
         """The request keys of all responses of models asked as one of these. The whole store is looked through."""
         statement = sa.select(db.responses.c.request_key).where(db.responses.c.role.in_(list(roles)))
-        return {row[0] for row in self.database.read(partial(_rows, statement, {}))}
+        return {row[0] for row in self.database.read(partial(_query_rows, statement, {}))}
 
     def spent(self, role: str, since: datetime) -> float:
         """US dollars of calls of models asked as this that ended at `since` or later, those of forgotten responses included.
@@ -217,16 +232,16 @@ class ResponseStore:
         began = db.microseconds(since)
         lost = db.lost_attempts.c
         statements = [
-            sa.select(sa.func.sum(_most_spent(column))).where(column.role == role, column.answered_at >= began)
+            sa.select(sa.func.sum(_max_cost_column(column))).where(column.role == role, column.answered_at >= began)
             for column in (db.responses.c, db.forgotten_responses.c)
         ]
         unanswered = sa.select(sa.func.sum(sa.func.coalesce(lost.cost_usd, lost.most_usd))).where(
             lost.role == role, lost.ended_at >= began, has_no_response()
         )
-        parts = [self.database.read(partial(_rows, one, {}))[0][0] for one in (*statements, unanswered)]
+        parts = [self.database.read(partial(_query_rows, one, {}))[0][0] for one in (*statements, unanswered)]
         return math.fsum(float(part or 0.0) for part in parts)
 
-    def bought(self, keys: Iterable[str], queue_id: str) -> StoredCost:
+    def bought(self, keys: Iterable[str], queue_id: str) -> CostInStore:
         """What those of the responses to these request keys cost that the runs of an evaluation asked for themselves."""
         column, asked = db.responses.c, db.evaluation_responses.c
         of_evaluation = sa.select(asked.request_key).where(asked.queue_id == queue_id)
@@ -236,20 +251,24 @@ class ResponseStore:
         )
         wanted = list(dict.fromkeys(keys))
         found = [row for rows in self._select(statement, wanted) for row in rows]
-        lost = self._lost_of(wanted, queue_id)
+        lost = self._list_unanswered_costs(wanted, queue_id)
         known = [cost for cost in (*(row[2] for row in found), *(one.cost_usd for one in lost)) if cost is not None]
         prompt, completion = (sum(row[place] or 0 for row in found) for place in (0, 1))
         cost = math.fsum(known) if known or not found else None
         unpriced = sum(max(row[3] or 0, row[2] is None) for row in found) + sum(one.unknown for one in lost)
         most = [one for one in (*(row[4] for row in found), *(one.most_usd for one in lost)) if one is not None]
-        return StoredCost(len(found), prompt, completion, cost, unpriced, math.fsum(most) if most else None)
+        return CostInStore(len(found), prompt, completion, cost, unpriced, math.fsum(most) if most else None)
 
-    def _lost_of(self, keys: Sequence[str], queue_id: str) -> list[LostCost]:
+    def _list_unanswered_costs(self, keys: Sequence[str], queue_id: str) -> list[UnansweredCost]:
         """What calls of an evaluation's runs cost that brought no response, of those of these requests that have none."""
         lost = db.lost_attempts.c
-        statement = lost_by_key().where(self.database.among(lost.request_key), lost.queue_id == queue_id, has_no_response())
+        statement = select_unanswered_costs().where(
+            self.database.among(lost.request_key), lost.queue_id == queue_id, has_no_response()
+        )
         chunks = (self.database.keys(chunk) for chunk in db.chunks(keys))
-        return [LostCost(*sums) for given in chunks for _, *sums in self.database.read(partial(_rows, statement, given))]
+        return [
+            UnansweredCost(*sums) for given in chunks for _, *sums in self.database.read(partial(_query_rows, statement, given))
+        ]
 
     def close(self) -> None:
         self.database.close()
@@ -268,17 +287,17 @@ class ResponseStore:
             connection.execute(noted, {"run_id": run_id, **run._asdict()})
             for row in rows:
                 row["run_id"] = run_id
-        added = self._insert_new(connection, self._with_lost(connection, rows))
+        added = self._insert_new(connection, self._add_unanswered_costs(connection, rows))
         ended = sa.delete(db.claims).where(self.database.among(db.claims.c.request_key))
         connection.execute(ended, self.database.keys([row["request_key"] for row in rows]))
         return added
 
-    def _with_lost(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _add_unanswered_costs(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The rows with what earlier calls of their requests cost, or may have cost, that brought no response."""
-        statement = lost_by_key().where(self.database.among(db.lost_attempts.c.request_key))
+        statement = select_unanswered_costs().where(self.database.among(db.lost_attempts.c.request_key))
         keys = self.database.keys([row["request_key"] for row in rows])
-        lost = {key: LostCost(*sums) for key, *sums in connection.execute(statement, keys)}
-        return [added_up(row, lost[row["request_key"]]) if row["request_key"] in lost else row for row in rows]
+        lost = {key: UnansweredCost(*sums) for key, *sums in connection.execute(statement, keys)}
+        return [add_unanswered_cost(row, lost[row["request_key"]]) if row["request_key"] in lost else row for row in rows]
 
     def _insert_new(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> int:
         """How many were not there. Only those are noted as asked for by the evaluation."""
@@ -293,15 +312,15 @@ class ResponseStore:
     def _select(self, columns: sa.Select[Any], keys: Sequence[str]) -> Iterator[Sequence[Sequence[Any]]]:
         statement = columns.where(self.database.among(db.responses.c.request_key))
         for chunk in db.chunks(keys):
-            yield self.database.read(partial(_plain_rows, statement, self.database.keys(chunk)))
+            yield self.database.read(partial(_query_plain_rows, statement, self.database.keys(chunk)))
 
 
-def _most_spent(column: Any) -> sa.ColumnElement[float]:
+def _max_cost_column(column: Any) -> sa.ColumnElement[float]:
     """US dollars that a response of these columns cost at most, with the calls before it."""
     return sa.func.coalesce(column.cost_usd, 0.0) + sa.func.coalesce(column.unknown_cost_usd_most, 0.0)
 
 
-def _summed() -> sa.Select[Any]:
+def _build_summary_query() -> sa.Select[Any]:
     """One row per model, snapshot and role: the columns of SUMMARY."""
     column = db.responses.c
     sums = [sa.func.sum(summed) for summed in (column.prompt_tokens, column.completion_tokens, column.cost_usd)]
@@ -311,23 +330,25 @@ def _summed() -> sa.Select[Any]:
     return statement.group_by(*keys).order_by(*keys)
 
 
-def _rows(statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection) -> Sequence[Sequence[Any]]:
+def _query_rows(statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection) -> Sequence[Sequence[Any]]:
     return connection.execute(statement, parameters).all()
 
 
-def _plain_rows(statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection) -> Sequence[Sequence[Any]]:
+def _query_plain_rows(
+    statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection
+) -> Sequence[Sequence[Any]]:
     """As `_rows`, but as the driver gives them, without an object of SQLAlchemy's own for each: no column of responses has to be converted."""
     with connection.execute(statement, parameters) as result:
         return list(result.cursor.fetchall()) if result.cursor is not None else []
 
 
-def _row(response: Response) -> dict[str, Any]:
+def _build_row(response: Response) -> dict[str, Any]:
     row = {field.name: getattr(response, field.name) for field in fields(response)}
     row["answered_at"] = db.microseconds(response.answered_at)
-    return {name: well_formed(value) if isinstance(value, str) else value for name, value in row.items()}
+    return {name: replace_surrogates(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
-def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+def _build_batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
     arrays = [
         pa.array(column, pa.int64()).cast(field.type) if pa.types.is_timestamp(field.type) else pa.array(column, field.type)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
-from dtef_pipeline.asking.request import LostAttempt, Response
+from dtef_pipeline.asking.request import Response, UnansweredCall
 from resources.responses.database import Returned
 from resources.responses.store import ResponseStore
 
@@ -18,16 +18,16 @@ class ResponseWriter:
 
     def __init__(self, store: ResponseStore) -> None:
         self._store = store
-        self._pending: list[tuple[Response | LostAttempt, asyncio.Future[None]]] = []
+        self._pending: list[tuple[Response | UnansweredCall, asyncio.Future[None]]] = []
         self._something = asyncio.Event()
         self._closing = False
         self._failure: Exception | None = None
 
-    async def commit(self, row: Response | LostAttempt) -> None:
+    async def commit(self, row: Response | UnansweredCall) -> None:
         """Return once the row is committed. Once called, cancelling the caller no longer stops the commit."""
         await self.take(row)
 
-    def take(self, row: Response | LostAttempt) -> asyncio.Future[None]:
+    def take(self, row: Response | UnansweredCall) -> asyncio.Future[None]:
         """As `commit`, for a caller that does not wait: done once the row is committed."""
         committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending.append((row, committed))
@@ -73,6 +73,6 @@ class ResponseWriter:
                     if not committed.done():
                         committed.set_result(None)
 
-    def _commit(self, rows: Sequence[Response | LostAttempt]) -> None:
-        self._store.note_lost(row for row in rows if isinstance(row, LostAttempt))
+    def _commit(self, rows: Sequence[Response | UnansweredCall]) -> None:
+        self._store.add_unanswered(row for row in rows if isinstance(row, UnansweredCall))
         self._store.add(row for row in rows if isinstance(row, Response))

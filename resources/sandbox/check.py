@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import IO
 
 from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
-from dtef_pipeline.text.well_formed import well_formed
-from resources.sandbox.levels import Interpreter, Started, StartWay, start
-from resources.sandbox.worker import NotPlain, decoded, encoded
+from dtef_pipeline.text.well_formed import replace_surrogates
+from resources.sandbox.levels import Interpreter, StartedProcess, StartWay, start
+from resources.sandbox.worker import NotPlain, decode_value, encode_value
 
 START_PATIENCE = 60.0
 """Seconds that a process may take to be ready: a machine that is busy is no fault of a program."""
@@ -46,7 +46,7 @@ class _Frame:
 class _End:
     """This side of a process: what is still to be written to it, and what was read of it."""
 
-    def __init__(self, process: Started) -> None:
+    def __init__(self, process: StartedProcess) -> None:
         self.process = process
         self.outgoing, self.incoming = bytearray(), bytearray()
         os.set_blocking(process.stdin, False)
@@ -106,7 +106,7 @@ def check(task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: floa
                 status, "the process of the tests ended" + (" on what the function gave back" * bool(lost.replied))
             )
         except Exception as error:  # the failure of one check never ends the others
-            result = CheckResult("sandbox_error", well_formed(f"{type(error).__name__}: {error}")[:300])
+            result = CheckResult("sandbox_error", replace_surrogates(f"{type(error).__name__}: {error}")[:300])
     return replace(result, level=way.level, flags=way.flags)
 
 
@@ -114,7 +114,7 @@ def check_once(
     task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: float, complaints: IO[bytes] | None = None
 ) -> CheckResult:
     """The verdict of two processes started for it. Raises NotStarted or _TesterLost."""
-    started: list[Started] = []
+    started: list[StartedProcess] = []
     try:
         for role in ("candidate", "tester"):
             try:
@@ -135,12 +135,12 @@ class _Conversation:
 
     def verdict(self, task: SandboxTask, timeout_s: float) -> CheckResult:
         until_ready = time.monotonic() + START_PATIENCE
-        versions = [self._ready(end, until_ready) for end in (self._candidate, self._tester)]
+        versions = [self._wait_until_ready(end, until_ready) for end in (self._candidate, self._tester)]
         began, used = time.monotonic(), cpu_seconds(self._candidate.process.number)
-        self._candidate.put(b"P", encoded((task.program, task.entry_point)))
-        self._tester.put(b"P", encoded((task.helpers, task.tests, task.entry_point)))
+        self._candidate.put(b"P", encode_value((task.program, task.entry_point)))
+        self._tester.put(b"P", encode_value((task.helpers, task.tests, task.entry_point)))
         try:
-            found = self._carried(began + timeout_s)
+            found = self._exchange_frames(began + timeout_s)
         except NotPlain as error:
             found = CheckResult("exception", f"the function gave back {error}")
         if found is None:
@@ -149,28 +149,28 @@ class _Conversation:
         seconds = time.monotonic() - began
         return replace(found, python=versions[0], seconds=seconds, calls=max(found.calls, self._calls))
 
-    def _ready(self, end: _End, until: float) -> str:
+    def _wait_until_ready(self, end: _End, until: float) -> str:
         """The version that a process names when it is ready."""
         while (frame := end.frame()) is None:
             if not self._wait(until):
                 raise NotStarted(f"a process was not ready after {START_PATIENCE:g} s")
             if not self._open[end]:
                 raise NotStarted("a process ended before it was ready")
-        return str(decoded(frame.payload))
+        return str(decode_value(frame.payload))
 
-    def _carried(self, until: float) -> CheckResult | None:
+    def _exchange_frames(self, until: float) -> CheckResult | None:
         """Frames from each to the other until there is a verdict. None: there is none in time."""
         while True:
             while frame := self._tester.frame():
                 if frame.letter == b"V":
-                    return _told(frame.payload)
+                    return _parse_verdict(frame.payload)
                 if self._calling:
                     return CheckResult("sandbox_error", "the tests called the function before it had answered")
                 self._calling = True
                 self._calls += 1
                 self._candidate.put(b"C", frame.payload)
             while frame := self._candidate.frame():
-                if ended := self._of_candidate(frame):
+                if ended := self._handle_candidate_frame(frame):
                     return ended
             if not self._open[self._candidate]:
                 return CheckResult("crashed", "the process of the program ended")
@@ -179,13 +179,13 @@ class _Conversation:
             if not self._wait(until):
                 return None
 
-    def _of_candidate(self, frame: _Frame) -> CheckResult | None:
+    def _handle_candidate_frame(self, frame: _Frame) -> CheckResult | None:
         """The end of the check, if the frame is one. For each call that is open one answer is carried on, so that none pile up here."""
         if not self._loaded:
             if frame.letter == b"O":
                 self._loaded = True
                 return None
-            return CheckResult("syntax" if frame.letter == b"S" else "load", _words(frame.payload))
+            return CheckResult("syntax" if frame.letter == b"S" else "load", _decode_words(frame.payload))
         if not self._calling:
             return CheckResult("exception", "the program answered a call that was not made")
         if frame.letter not in _REPLY_LETTERS:
@@ -215,21 +215,21 @@ class _Conversation:
         return True
 
 
-def _words(payload: bytes) -> str:
+def _decode_words(payload: bytes) -> str:
     if len(payload) > _LONGEST_TELLING:
         return "what is too long to be read"
     try:
-        return well_formed(str(decoded(payload)))[:300]
+        return replace_surrogates(str(decode_value(payload)))[:300]
     except NotPlain:
         return "what cannot be read"
 
 
-def _told(payload: bytes) -> CheckResult:
+def _parse_verdict(payload: bytes) -> CheckResult:
     try:
-        status, detail, calls = decoded(payload[:_LONGEST_TELLING])
+        status, detail, calls = decode_value(payload[:_LONGEST_TELLING])
     except (NotPlain, TypeError, ValueError):
         return CheckResult("sandbox_error", "the verdict cannot be read")
-    return CheckResult(well_formed(str(status)), well_formed(str(detail))[:300], calls=int(calls))
+    return CheckResult(replace_surrogates(str(status)), replace_surrogates(str(detail))[:300], calls=int(calls))
 
 
 def cpu_seconds(process: int) -> float:

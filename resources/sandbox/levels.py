@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from resources.sandbox.worker import encoded
+from resources.sandbox.worker import encode_value
 
 LEVELS = ("sandlock", "bwrap", "unshare", "rlimits")
 WEAK_LEVELS = ("unshare", "rlimits")
@@ -79,7 +79,7 @@ class StartWay:
         return ("weak_isolation",) if self.level in WEAK_LEVELS else ()
 
 
-class Started:
+class StartedProcess:
     """A process that was started: its number, two ends of pipes, and its end."""
 
     def __init__(self, number: int, stdin: IO[bytes], stdout: IO[bytes], kill: Callable[[], object]) -> None:
@@ -94,7 +94,7 @@ class Started:
         self._kill()
 
 
-def interpreter() -> Interpreter:
+def find_interpreter() -> Interpreter:
     """The system's Python, or the one that runs this where the system has none."""
     for path in _SYSTEM_PYTHONS:
         if Path(path).exists() and Path(path).resolve().is_relative_to("/usr"):
@@ -103,28 +103,28 @@ def interpreter() -> Interpreter:
     return Interpreter(own, None if own.startswith("/usr/") else os.path.realpath(sys.base_prefix))
 
 
-def ways(level: str, python: Interpreter) -> list[StartWay]:
+def list_ways(level: str, python: Interpreter) -> list[StartWay]:
     """The ways of a level, best first."""
     if level == "bwrap":
-        return _bwrap_ways(python)
+        return _list_bwrap_ways(python)
     if level == "unshare":
-        return _unshare_ways()
+        return _list_unshare_ways()
     root = can_change_user()  # a change of user undoes what sandlock does so that no process outlives this one
     most = 1 if level == "rlimits" else None
     own = [StartWay(level, (), own_user=True, dies_with_parent=True, most_tasks=most or _MOST_TASKS)] if root else []
     return [*own, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root or level == "rlimits", most_tasks=most)]
 
 
-def _bwrap_ways(python: Interpreter) -> list[StartWay]:
+def _list_bwrap_ways(python: Interpreter) -> list[StartWay]:
     name = shutil.which("bwrap")
     if name is None:
         return []
-    tree = ["--ro-bind", "/usr", "/usr", *_system_folders()]
+    tree = ["--ro-bind", "/usr", "/usr", *_list_system_folders()]
     if python.folder:
         tree += ["--ro-bind", python.folder, python.folder]
     tree += ["--dev-bind", "/dev/null", "/dev/null", "--dir", "/tmp", "--chdir", "/tmp", "--remount-ro", "/"]  # noqa: S108
     common = ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    users = StartWay("bwrap", (*_as_nobody(), name, "--unshare-all", *common, *tree, "--"))
+    users = StartWay("bwrap", (*_build_nobody_command(), name, "--unshare-all", *common, *tree, "--"))
     if not can_change_user():
         return [users]
     spaces = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
@@ -132,7 +132,7 @@ def _bwrap_ways(python: Interpreter) -> list[StartWay]:
     return [users, StartWay("bwrap", (name, *spaces, *common, *change, *tree, "--"), own_user=True)]
 
 
-def _system_folders() -> list[str]:
+def _list_system_folders() -> list[str]:
     found = []
     for folder in _SYSTEM_FOLDERS:
         path = Path(folder)
@@ -143,19 +143,19 @@ def _system_folders() -> list[str]:
     return found
 
 
-def _unshare_ways() -> list[StartWay]:
+def _list_unshare_ways() -> list[StartWay]:
     name, setpriv = shutil.which("unshare"), shutil.which("setpriv")
     if name is None or setpriv is None:
         return []
     spaces = ["--net", "--pid", "--ipc", "--uts", "--mount", "--fork", "--mount-proc", "--kill-child"]
     dying = [setpriv, "--pdeathsig", "KILL"]
     mapped = ["--user", "--map-current-user", "--keep-caps"]  # which the process gives away when it has hidden the folders
-    users = StartWay("unshare", (*dying, *_as_nobody()[1:], name, *mapped, *spaces, "--"), hides_folders=True)
+    users = StartWay("unshare", (*dying, *_build_nobody_command()[1:], name, *mapped, *spaces, "--"), hides_folders=True)
     own = StartWay("unshare", (*dying, name, *spaces, "--"), own_user=True, hides_folders=True)
     return [users, own] if can_change_user() else [users]
 
 
-def _as_nobody() -> list[str]:
+def _build_nobody_command() -> list[str]:
     """What stands before a command that root gives, so that nobody gives it: root's processes are never limited."""
     if not can_change_user():
         return []
@@ -168,35 +168,37 @@ def _as_nobody() -> list[str]:
     ]
 
 
-def start(way: StartWay, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None) -> Started:
+def start(
+    way: StartWay, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None
+) -> StartedProcess:
     """A worker of that role. Raises OSError or RuntimeError where it cannot be started. `complaints`: where its errors go."""
-    hidden = (_hidden_places(), python.folder or "") if way.hides_folders else None
-    setting = (role, _limits(way, timeout_s), _user(way), way.dies_with_parent, hidden, call_filter())
-    command = [*way.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encoded(setting).hex()]
+    hidden = (_list_hidden_places(), python.folder or "") if way.hides_folders else None
+    setting = (role, _build_limits(way, timeout_s), _choose_user(way), way.dies_with_parent, hidden, call_filter())
+    command = [*way.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encode_value(setting).hex()]
     return _start_sandlock(command, python) if way.level == "sandlock" else _start_process(command, complaints)
 
 
-def _hidden_places() -> list[str]:
+def _list_hidden_places() -> list[str]:
     """What lies at the top of the file tree beside the system: there are the items with their solutions, and the warehouse."""
     top = [entry.path for entry in os.scandir("/") if not entry.is_symlink() and entry.path not in _LEFT_VISIBLE]
     return [*sorted(top), "/dev/shm"]  # noqa: S108 - it is made empty
 
 
-def _user(way: StartWay) -> int:
+def _choose_user(way: StartWay) -> int:
     """-1: as it is."""
     if way.own_user:
         return 1_879_048_192 + (os.getpid() * 4096 + next(_OWN_USERS) % 4096) % 2**28  # given to nobody by any convention
     return NOBODY_UID if way.drops_to_nobody else -1
 
 
-def _limits(way: StartWay, timeout_s: float) -> dict[str, int]:
+def _build_limits(way: StartWay, timeout_s: float) -> dict[str, int]:
     """No file, no core, little memory; the wall limit ends the check before the seconds of the processor do."""
     seconds = int(timeout_s) + 2
     limits = {"CPU": seconds, "AS": MOST_MEMORY, "FSIZE": 0, "NOFILE": 64, "CORE": 0}
     return limits if way.most_tasks is None else {**limits, "NPROC": way.most_tasks}
 
 
-def _start_process(command: Sequence[str], complaints: IO[bytes] | None) -> Started:
+def _start_process(command: Sequence[str], complaints: IO[bytes] | None) -> StartedProcess:
     process = subprocess.Popen(  # noqa: S603 - without a shell; the program goes in by a pipe
         list(command),
         stdin=subprocess.PIPE,
@@ -215,10 +217,10 @@ def _start_process(command: Sequence[str], complaints: IO[bytes] | None) -> Star
 
     assert process.stdin is not None
     assert process.stdout is not None
-    return Started(process.pid, process.stdin, process.stdout, kill)
+    return StartedProcess(process.pid, process.stdin, process.stdout, kill)
 
 
-def _start_sandlock(command: list[str], python: Interpreter) -> Started:
+def _start_sandlock(command: list[str], python: Interpreter) -> StartedProcess:
     sandlock: Any = importlib.import_module("sandlock")
     readable = ["/usr", *(folder for folder in _SYSTEM_FOLDERS if Path(folder).exists())]
     sandbox = sandlock.Sandbox(
@@ -237,10 +239,10 @@ def _start_sandlock(command: list[str], python: Interpreter) -> Started:
         process.kill()
         process.wait(60)
 
-    return Started(process.pid, process.stdin, process.stdout, kill)
+    return StartedProcess(process.pid, process.stdin, process.stdout, kill)
 
 
-def sandlock_problem() -> str | None:
+def find_sandlock_problem() -> str | None:
     """Why sandlock cannot be used here; None: nothing is known against it."""
     if not sys.platform.startswith("linux"):
         return "it needs Linux"
@@ -268,7 +270,7 @@ def can_change_user() -> bool:
     return mapped > NOBODY_UID and rights & _CHANGES_USER == _CHANGES_USER
 
 
-def complaints_file() -> IO[bytes]:
+def open_complaints_file() -> IO[bytes]:
     """Where a process that is tried out writes why it cannot start."""
     return tempfile.TemporaryFile()
 

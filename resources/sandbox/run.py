@@ -18,10 +18,10 @@ from resources.sandbox.levels import (
     Interpreter,
     StartWay,
     can_change_user,
-    complaints_file,
-    interpreter,
-    sandlock_problem,
-    ways,
+    find_interpreter,
+    find_sandlock_problem,
+    list_ways,
+    open_complaints_file,
 )
 from resources.settings import Settings
 
@@ -49,7 +49,7 @@ def check(candidate):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundLevel:
+class SandboxLevel:
     """The level that programs are checked at, and why at none better."""
 
     level: str | None
@@ -69,27 +69,27 @@ class FoundLevel:
         return f"{self.level or 'none'}{f' ({reasons})' if reasons else ''}"
 
 
-def found_level(level: str | None = None, *, trust_answers: bool = False) -> FoundLevel:
+def choose_level(level: str | None = None, *, trust_answers: bool = False) -> SandboxLevel:
     """What `auto`, or a level that is wished for, comes to here. None: as `DTEF_SANDBOX` says. Raises ConfigError for no level.
 
     A level counts as found when a program has been run at it; that is tried once for each process. Without `trust_answers`
     the level `rlimits` is never used: it keeps a program neither from the network nor from files.
     """
-    wish = level or Settings.from_environment().sandbox
+    wish = level or Settings.read_environment().sandbox
     if wish not in LEVEL_CHOICES:
         raise ConfigError(f"DTEF_SANDBOX is {wish!r}; allowed: {', '.join(LEVEL_CHOICES)}")
     if wish == "off":
-        return FoundLevel(None, {"sandbox": "DTEF_SANDBOX is off"})
+        return SandboxLevel(None, {"sandbox": "DTEF_SANDBOX is off"})
     reasons: dict[str, str] = {}
     for one in LEVELS if wish == "auto" else (wish,):
         if one == "rlimits" and not trust_answers:
             reasons[one] = "it needs --trust-answers, since a program can reach the network and files at it"
             continue
-        found = usable_way(one)
+        found = find_usable_way(one)
         if isinstance(found, StartWay):
-            return FoundLevel(one, reasons)
+            return SandboxLevel(one, reasons)
         reasons[one] = found
-    return FoundLevel(None, reasons)
+    return SandboxLevel(None, reasons)
 
 
 def run_checks(
@@ -102,11 +102,11 @@ def run_checks(
 ) -> Iterator[CheckResult]:
     """What comes of each program, in order, as soon as it is known.
 
-    `level`: as `found_level` takes it. `timeout_s`: seconds of wall time that one whole check may take. `workers`: how many
+    `level`: as `choose_level` takes it. `timeout_s`: seconds of wall time that one whole check may take. `workers`: how many
     checks run at once; None: as many as there are cores. Where no level is found every result is `sandbox_unavailable`.
     """
-    found = found_level(level, trust_answers=trust_answers)
-    way = usable_way(found.level) if found.level else None
+    found = choose_level(level, trust_answers=trust_answers)
+    way = find_usable_way(found.level) if found.level else None
     if not isinstance(way, StartWay):
         yield from (CheckResult("sandbox_unavailable", f"sandbox: {found.words}"[:300]) for _ in tasks)
         return
@@ -115,7 +115,7 @@ def run_checks(
         yield from pool.map(lambda task: check(task, way, python, timeout_s), tasks)
 
 
-def settled_checks(
+def run_checks_twice(
     tasks: Mapping[str, SandboxTask], *, level: str | None = None, timeout_s: float = CHECK_TIMEOUT, trust_answers: bool = False
 ) -> Iterator[tuple[str, CheckResult | None]]:
     """By key what comes of each program, as `run_checks` tells it; one that runs out of time while it waits is run once more, and then alone.
@@ -135,29 +135,29 @@ def settled_checks(
 
 @functools.cache
 def _interpreter() -> Interpreter:
-    return interpreter()
+    return find_interpreter()
 
 
 @functools.cache
-def usable_way(level: str) -> StartWay | str:
+def find_usable_way(level: str) -> StartWay | str:
     """The first way of a level at which a program was run, or why there is none."""
     if os.name != "posix":
         return "this system has no means for it"
-    if level == "sandlock" and (problem := sandlock_problem()):
+    if level == "sandlock" and (problem := find_sandlock_problem()):
         return problem
     reason = "its program is not installed"
-    for way in ways(level, _interpreter()):
-        reason = _tried(way)
+    for way in list_ways(level, _interpreter()):
+        reason = _try_way(way)
         if not reason:
             return way
     return reason
 
 
-def _tried(way: StartWay) -> str:
+def _try_way(way: StartWay) -> str:
     """Why a program cannot be run in a way; empty: it can, and is kept from what the level promises."""
     tests = _TRIED_TESTS.replace("MAY_READ", str(way.level in WEAK_LEVELS))
     task = SandboxTask(_TRIED.replace("MAY_BE_ROOT", str(not can_change_user())), "tried", tests)
-    with complaints_file() as complaints:
+    with open_complaints_file() as complaints:
         try:
             found = check_once(task, way, _interpreter(), 30.0, complaints)
         except NotStarted as error:

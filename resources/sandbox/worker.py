@@ -31,7 +31,7 @@ class LostCandidate(BaseException):
     """The tester's own trouble: no verdict on the candidate."""
 
 
-def encoded(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
+def encode_value(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
     """A value as tagged bytes. Raises NotPlain for what is no plain data; `as_base`: a subclass is read by its base's methods alone."""
     kind: Any = type(value)
     if as_base and kind not in PLAIN_TYPES:
@@ -44,7 +44,7 @@ def encoded(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
         return b"T" if value else b"F"
     if kind is int:
         size = (int.bit_length(value) + 8) // 8
-        return _sized(b"i", size, int.to_bytes(value, size, "big", signed=True))
+        return _encode_sized(b"i", size, int.to_bytes(value, size, "big", signed=True))
     if kind is float:
         return b"f" + struct.pack(">d", float.__pos__(value))
     if kind is complex:
@@ -52,33 +52,33 @@ def encoded(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
         return b"c" + struct.pack(">dd", value.real, value.imag)
     if kind is str:
         raw = str.encode(value, "utf-8", "surrogatepass")
-        return _sized(b"s", len(raw), raw)
+        return _encode_sized(b"s", len(raw), raw)
     if kind is bytes:
-        return _sized(b"b", bytes.__len__(value), bytes.__getitem__(value, slice(None)))
+        return _encode_sized(b"b", bytes.__len__(value), bytes.__getitem__(value, slice(None)))
     if kind is dict:
-        parts = [encoded(part, depth + 1, as_base=as_base) for pair in _items_of(value) for part in pair]
-        return _sized(b"d", len(parts) // 2, b"".join(parts))
+        parts = [encode_value(part, depth + 1, as_base=as_base) for pair in _list_items(value) for part in pair]
+        return _encode_sized(b"d", len(parts) // 2, b"".join(parts))
     letter = {list: b"l", tuple: b"t", set: b"e"}.get(kind)
     if letter is None:
         raise NotPlain("a value of type " + str(kind.__name__)[:80] + ", which is no plain data")
-    parts = [encoded(part, depth + 1, as_base=as_base) for part in kind.__iter__(value)]
-    return _sized(letter, len(parts), b"".join(parts))
+    parts = [encode_value(part, depth + 1, as_base=as_base) for part in kind.__iter__(value)]
+    return _encode_sized(letter, len(parts), b"".join(parts))
 
 
-def _items_of(value: Any) -> Any:
+def _list_items(value: Any) -> Any:
     """The pairs of a dict; those of an OrderedDict in its own order, which `dict.items` does not know."""
     ordered = getattr(sys.modules.get("collections"), "OrderedDict", None)
     return ordered.items(value) if ordered and issubclass(type(value), ordered) else dict.items(value)
 
 
-def _sized(tag: bytes, size: int, rest: bytes) -> bytes:
+def _encode_sized(tag: bytes, size: int, rest: bytes) -> bytes:
     return tag + struct.pack(">I", size) + rest
 
 
-def decoded(raw: bytes) -> Any:
+def decode_value(raw: bytes) -> Any:
     """The value of tagged bytes. Raises NotPlain for bytes that are none."""
     try:
-        value, end = _decoded(raw, 0, 0)
+        value, end = _decode_at(raw, 0, 0)
     except (IndexError, struct.error, UnicodeDecodeError, TypeError, MemoryError, RecursionError):
         raise NotPlain("bytes that are no plain data") from None
     if end != len(raw):
@@ -86,7 +86,7 @@ def decoded(raw: bytes) -> Any:
     return value
 
 
-def _decoded(raw: bytes, at: int, depth: int) -> tuple[Any, ...]:
+def _decode_at(raw: bytes, at: int, depth: int) -> tuple[Any, ...]:
     tag = raw[at : at + 1]
     at += 1
     if depth > DEEPEST_CROSSING + 1:
@@ -110,7 +110,7 @@ def _decoded(raw: bytes, at: int, depth: int) -> tuple[Any, ...]:
         return part.decode("utf-8", "surrogatepass") if tag == b"s" else part, at + size
     found = []
     for _ in range(2 * size if tag == b"d" else size):
-        value, at = _decoded(raw, at, depth + 1)
+        value, at = _decode_at(raw, at, depth + 1)
         found.append(value)
     if tag == b"d":
         return {found[i]: found[i + 1] for i in range(0, len(found), 2)}, at
@@ -147,7 +147,7 @@ class Pipe:
         return b"".join(parts)
 
 
-def message_of(error: BaseException) -> str:
+def describe_message(error: BaseException) -> str:
     """What an error says, whatever its class does when it is asked."""
     try:
         return str.__str__(str(error))[:LONGEST_WORDS]
@@ -157,10 +157,10 @@ def message_of(error: BaseException) -> str:
 
 def words(error: BaseException) -> str:
     """An error in words: its kind, and what it says."""
-    return ": ".join(filter(None, (type(error).__name__[:80], message_of(error))))[:LONGEST_WORDS]
+    return ": ".join(filter(None, (type(error).__name__[:80], describe_message(error))))[:LONGEST_WORDS]
 
 
-def failed_line(error: BaseException, tests: str) -> str:
+def find_failed_line(error: BaseException, tests: str) -> str:
     """The line of the tests in which the error was raised; empty where it was raised elsewhere."""
     number, trace = 0, error.__traceback__
     while trace is not None:
@@ -235,31 +235,31 @@ def candidate(pipe: Pipe, program: str, name: str) -> None:
     try:
         code = compile(program, "<answer>", "exec", 0, True)
     except BaseException as error:
-        return pipe.send(b"S", encoded(words(error)))
+        return pipe.send(b"S", encode_value(words(error)))
     try:
         exec(code, module.__dict__)  # noqa: S102 - what this process is for
         function = module.__dict__[name]
     except BaseException as error:
-        return pipe.send(b"L", encoded(words(error)))
+        return pipe.send(b"L", encode_value(words(error)))
     pipe.send(b"O", b"")
     while True:
         payload = pipe.receive()[1]
-        args, named = decoded(payload)
-        letter, told = b"A", None
+        args, named = decode_value(payload)
+        letter, reply_value = b"A", None
         try:
-            told = function(*args, **named)
+            reply_value = function(*args, **named)
         except BaseException as error:
-            letter, told = b"E", (type(error).__name__[:80], message_of(error))
+            letter, reply_value = b"E", (type(error).__name__[:80], describe_message(error))
         try:
-            left = encoded((args, named), as_base=True)
-            pipe.send(letter, encoded((told, None if left == payload else left), as_base=True))
+            left = encode_value((args, named), as_base=True)
+            pipe.send(letter, encode_value((reply_value, None if left == payload else left), as_base=True))
         except NotPlain as error:
-            pipe.send(b"U", encoded(words(error)))
+            pipe.send(b"U", encode_value(words(error)))
         except BaseException as error:
-            pipe.send(b"U", encoded("a value that cannot be told: " + words(error)))
+            pipe.send(b"U", encode_value("a value that cannot be told: " + words(error)))
 
 
-class Called:
+class CalledFunction:
     """The function as the tests see it: each call crosses to the candidate."""
 
     def __init__(self, pipe: Pipe) -> None:
@@ -268,23 +268,23 @@ class Called:
     def __call__(self, *args: object, **named: object) -> object:
         self.calls += 1
         try:
-            payload = encoded((list(args), named))
+            payload = encode_value((list(args), named))
         except NotPlain as error:
             raise LostCandidate("the tests hand over " + str(error)) from None
         self._pipe.send(b"C", payload)
         letter, raw = self._pipe.receive()
         if letter == b"U":
-            raise TypeError("the function gave back " + str(decoded(raw))[:LONGEST_WORDS])
-        told, left = decoded(raw)
+            raise TypeError("the function gave back " + str(decode_value(raw))[:LONGEST_WORDS])
+        reply_value, left = decode_value(raw)
         if left is not None:
-            changed, changed_named = decoded(left)
+            changed, changed_named = decode_value(left)
             for place, before in enumerate(args):
                 put_back(before, changed[place])
             for key, after in changed_named.items():
                 put_back(named.get(key), after)
         if letter == b"E":
-            raise as_raised(*told)
-        return told
+            raise rebuild_error(*reply_value)
+        return reply_value
 
 
 def put_back(before: Any, after: Any) -> None:
@@ -298,7 +298,7 @@ def put_back(before: Any, after: Any) -> None:
         before.update(after)
 
 
-def as_raised(name: str, message: str) -> BaseException:
+def rebuild_error(name: str, message: str) -> BaseException:
     """The built-in error of that name, which tests may expect; any other error, and one of the tests' own, as RuntimeError."""
     kind = getattr(__import__("builtins"), name, None)
     if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, (AssertionError, UnicodeError)):
@@ -308,7 +308,7 @@ def as_raised(name: str, message: str) -> BaseException:
 
 def tester(pipe: Pipe, helpers: str, tests: str, name: str) -> tuple[Any, ...]:
     """(status, words, number of calls) of the tests."""
-    called = Called(pipe)
+    called = CalledFunction(pipe)
     space: dict[str, Any] = {"__name__": "tests"}
     try:
         for source, file in ((helpers, "<helpers>"), (tests, TESTS_FILE)):
@@ -322,7 +322,7 @@ def tester(pipe: Pipe, helpers: str, tests: str, name: str) -> tuple[Any, ...]:
     except LostCandidate as error:
         return "sandbox_error", str(error)[:LONGEST_WORDS], called.calls
     except AssertionError as error:
-        said = words(error) if message_of(error) else words(error) + ": " + failed_line(error, tests)
+        said = words(error) if describe_message(error) else words(error) + ": " + find_failed_line(error, tests)
         return "assertion", said[:LONGEST_WORDS].rstrip(": "), called.calls
     except BaseException as error:
         return "exception", words(error), called.calls
@@ -333,15 +333,15 @@ def main() -> None:
     """Limits itself, says that it is ready, and does what it is told."""
     sys.path[:] = [place for place in sys.path if place]
     pipe = Pipe()
-    role, *limits = decoded(bytes.fromhex(sys.argv[1]))
+    role, *limits = decode_value(bytes.fromhex(sys.argv[1]))
     limit(*limits)
     del sys.argv[1:]
-    pipe.send(b"R", encoded(".".join(map(str, sys.version_info[:3]))))
-    sources = decoded(pipe.receive()[1])
+    pipe.send(b"R", encode_value(".".join(map(str, sys.version_info[:3]))))
+    sources = decode_value(pipe.receive()[1])
     if role == "candidate":
         candidate(pipe, *sources)
     else:
-        pipe.send(b"V", encoded(tester(pipe, *sources)))
+        pipe.send(b"V", encode_value(tester(pipe, *sources)))
     os._exit(0)
 
 

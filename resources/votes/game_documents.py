@@ -15,11 +15,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.responses.database import ResponseDatabase
-from resources.responses.database_stores import DatabaseStore, read_if_there, utc_now
-from resources.responses.schema_versions import make_tables, schema_found
-from resources.votes.vote_tables import BEGINNING, make_vote_tables, microseconds, note_action, noted_action, time_of
+from resources.responses.database_stores import DatabaseStore, get_utc_now, read_if_there
+from resources.responses.schema_versions import find_schema_version, make_tables
+from resources.votes.vote_tables import BEGINNING, decode_time, find_noted_action, make_vote_tables, microseconds, record_action
 
 GameDocumentKind = Literal["persona", "scenario"]
 DOCUMENT_KINDS: tuple[GameDocumentKind, ...] = get_args(GameDocumentKind)
@@ -45,7 +45,7 @@ class DocumentVersion(NamedTuple):
     made_at: datetime
 
 
-class SaidStatus(NamedTuple):
+class DocumentStatus(NamedTuple):
     """What somebody said of a version, which may also be one that a file has."""
 
     kind: GameDocumentKind
@@ -56,18 +56,18 @@ class SaidStatus(NamedTuple):
     said_at: datetime
 
 
-class StoredDocuments(NamedTuple):
+class DocumentSnapshot(NamedTuple):
     """All that the store has at one moment."""
 
     versions: tuple[DocumentVersion, ...] = ()
     """In the order in which they were made."""
-    statuses: tuple[SaidStatus, ...] = ()
+    statuses: tuple[DocumentStatus, ...] = ()
     """In the order in which they were said: the last of a version holds."""
 
     def of(self, kind: GameDocumentKind) -> tuple[DocumentVersion, ...]:
         return tuple(one for one in self.versions if one.kind == kind)
 
-    def status_of(self, kind: GameDocumentKind) -> dict[tuple[str, int], str]:
+    def map_statuses(self, kind: GameDocumentKind) -> dict[tuple[str, int], str]:
         """The status that holds, by id and version; versions of which nothing was said are left out."""
         return {(one.id, one.version): one.status for one in self.statuses if one.kind == kind}
 
@@ -113,24 +113,24 @@ document_statuses = sa.Table(
     sa.Column("said_at", sa.BigInteger, nullable=False),
 )
 sa.Index("game_document_statuses_of", document_statuses.c.kind, document_statuses.c.id)
-NO_DOCUMENTS = StoredDocuments()
+NO_DOCUMENTS = DocumentSnapshot()
 
 
-def stored_documents(location: str) -> StoredDocuments:
+def read_documents_if_present(location: str) -> DocumentSnapshot:
     """What a response database has of them, without making anything: nothing of a file or of tables that are not there.
 
     `location`: as `ResponseStore` takes it. Raises StoreError where the database is there and cannot be read.
     """
-    return read_if_there(location, _found_documents, NO_DOCUMENTS)
+    return read_if_there(location, _read_documents, NO_DOCUMENTS)
 
 
-def _found_documents(connection: sa.Connection) -> StoredDocuments:
-    if schema_found(connection, document_schemas, DOCUMENT_SCHEMA_VERSION, _WHAT_WAS_WRITTEN) is None:
+def _read_documents(connection: sa.Connection) -> DocumentSnapshot:
+    if find_schema_version(connection, document_schemas, DOCUMENT_SCHEMA_VERSION, _WHAT_WAS_WRITTEN) is None:
         return NO_DOCUMENTS
-    return documents_in(connection)
+    return read_documents_from(connection)
 
 
-def documents_in(connection: sa.Connection, kind: str | None = None, document_id: str | None = None) -> StoredDocuments:
+def read_documents_from(connection: sa.Connection, kind: str | None = None, document_id: str | None = None) -> DocumentSnapshot:
     """What the tables have, which are there: of this kind and id, where these are given."""
 
     def rows(table: sa.Table) -> Any:
@@ -141,21 +141,28 @@ def documents_in(connection: sa.Connection, kind: str | None = None, document_id
 
     versions = [
         DocumentVersion(
-            row["kind"], row["id"], row["version"], json.loads(row["body"]), row["who"], time_of(row["made_at"]) or BEGINNING
+            row["kind"],
+            row["id"],
+            row["version"],
+            json.loads(row["body"]),
+            row["who"],
+            decode_time(row["made_at"]) or BEGINNING,
         )
         for row in rows(document_versions)
     ]
     statuses = [
-        SaidStatus(row["kind"], row["id"], row["version"], row["status"], row["who"], time_of(row["said_at"]) or BEGINNING)
+        DocumentStatus(
+            row["kind"], row["id"], row["version"], row["status"], row["who"], decode_time(row["said_at"]) or BEGINNING
+        )
         for row in rows(document_statuses)
     ]
-    return StoredDocuments(tuple(versions), tuple(statuses))
+    return DocumentSnapshot(tuple(versions), tuple(statuses))
 
 
 class GameDocumentStore(DatabaseStore):
     """The documents of a response database, for those who add to them. Safe to use from several threads and processes at once."""
 
-    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = get_utc_now) -> None:
         """Open the documents, and make what is not there: also the tables of votes, where actions are noted.
 
         Arguments and errors as those of `DatabaseStore`.
@@ -164,9 +171,9 @@ class GameDocumentStore(DatabaseStore):
         make_vote_tables(self.database)
         make_tables(self.database, document_schemas, DOCUMENT_SCHEMA_VERSION, _WHAT_WAS_WRITTEN)
 
-    def all(self, kind: GameDocumentKind | None = None, document_id: str | None = None) -> StoredDocuments:
+    def all(self, kind: GameDocumentKind | None = None, document_id: str | None = None) -> DocumentSnapshot:
         """All there is now, of a kind or of one document where these are given, of one reading transaction."""
-        return self.database.read(lambda connection: documents_in(connection, kind, document_id))
+        return self.database.read(lambda connection: read_documents_from(connection, kind, document_id))
 
     def add(
         self,
@@ -204,7 +211,7 @@ class GameDocumentStore(DatabaseStore):
         who: str,
         source: str,
         *,
-        seen: StoredDocuments,
+        seen: DocumentSnapshot,
     ) -> dict[str, int]:
         """Store versions with their statuses, and statuses of versions that are known, all of them or none.
 
@@ -225,20 +232,20 @@ class GameDocumentStore(DatabaseStore):
         what, noted = f"{kind}_import", {"file": source, "new": new}
 
         def work(connection: sa.Connection) -> bool:
-            if documents_in(connection, kind) != seen:
+            if read_documents_from(connection, kind) != seen:
                 raise DocumentChanged(f"a {kind} has changed meanwhile")
             for one in versions:
-                _insert_version(connection, kind, one, who, now)
+                _write_version_row(connection, kind, one, who, now)
             for one in (*versions, *statuses):
-                _insert_status(connection, kind, one, who, now)
-            note_action(connection, who, now, what, {}, noted)
+                _write_status_row(connection, kind, one, who, now)
+            record_action(connection, who, now, what, {}, noted)
             return True
 
-        def landed(connection: sa.Connection) -> bool | None:
-            return noted_action(connection, who, now, what) == noted or None
+        def find_committed(connection: sa.Connection) -> bool | None:
+            return find_noted_action(connection, who, now, what) == noted or None
 
         if new:
-            self.database.write(work, alone=True, landed=landed)
+            self.database.write(work, alone=True, find_committed=find_committed)
         return new
 
     def _write(
@@ -255,30 +262,30 @@ class GameDocumentStore(DatabaseStore):
         what = f"{kind}_version" if is_version else f"{kind}_status"
 
         def work(connection: sa.Connection) -> bool:
-            if documents_in(connection).revision(kind, document["id"]) != seen:
+            if read_documents_from(connection).revision(kind, document["id"]) != seen:
                 raise DocumentChanged(f"the {kind} {document['id']} has changed meanwhile")
             if is_version:
-                _insert_version(connection, kind, document, who, now)
-            _insert_status(connection, kind, document, who, now)
-            note_action(connection, who, now, what, before or {}, document)
+                _write_version_row(connection, kind, document, who, now)
+            _write_status_row(connection, kind, document, who, now)
+            record_action(connection, who, now, what, before or {}, document)
             return True
 
-        def landed(connection: sa.Connection) -> bool | None:
-            return noted_action(connection, who, now, what) == document or None
+        def find_committed(connection: sa.Connection) -> bool | None:
+            return find_noted_action(connection, who, now, what) == document or None
 
         # Alone: no other writer comes between the look and the rows.
-        self.database.write(work, alone=True, landed=landed)
+        self.database.write(work, alone=True, find_committed=find_committed)
 
 
-def _insert_version(
+def _write_version_row(
     connection: sa.Connection, kind: GameDocumentKind, document: Mapping[str, Any], who: str, now: datetime
 ) -> None:
     body = {name: value for name, value in document.items() if name not in ("version", "status")}
-    row = _row(kind, document, who) | {"body": _canonical_json(body), "made_at": microseconds(now)}
+    row = _row(kind, document, who) | {"body": _format_canonical_json(body), "made_at": microseconds(now)}
     connection.execute(sa.insert(document_versions), row)
 
 
-def _insert_status(
+def _write_status_row(
     connection: sa.Connection, kind: GameDocumentKind, document: Mapping[str, Any], who: str, now: datetime
 ) -> None:
     row = _row(kind, document, who) | {"status": document["status"], "said_at": microseconds(now)}
@@ -286,8 +293,8 @@ def _insert_status(
 
 
 def _row(kind: GameDocumentKind, document: Mapping[str, Any], who: str) -> dict[str, Any]:
-    return {"kind": kind, "id": document["id"], "version": document["version"], "who": well_formed(who)}
+    return {"kind": kind, "id": document["id"], "version": document["version"], "who": replace_surrogates(who)}
 
 
-def _canonical_json(value: Mapping[str, Any]) -> str:
+def _format_canonical_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -20,22 +20,22 @@ import sqlalchemy as sa
 
 from dtef_pipeline.errors import BallotError, SourceError, StoreError
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.pseudonyms import ExportNames, export_names, exported_contents, is_shown
+from dtef_pipeline.preference.pseudonyms import ExportNames, export_names, hash_export_contents, is_shown
 from dtef_pipeline.preference.vote_records import (
     BALLOT_KIND,
     Record,
-    key_field,
-    parsed_line,
+    get_key_field,
+    parse_line,
     read_record,
     record_line,
     void_id,
     vote_of,
 )
-from dtef_pipeline.text.counted import and_more
-from resources.file_systems import whole_file
+from dtef_pipeline.text.counted import list_first_names
+from resources.file_systems import open_whole_file
 from resources.responses.database import ResponseDatabase
 from resources.votes import vote_tables as tables
-from resources.votes.vote_queries import JUDGE_KIND, NOT_OF_A_JUDGE, judges_among, of_a_judge
+from resources.votes.vote_queries import JUDGE_KIND, NOT_OF_A_JUDGE, find_judges, format_judge_refusal
 from resources.votes.vote_store import VoteStore
 
 EXPORT_ACTION = "export"
@@ -71,7 +71,7 @@ class Line(NamedTuple):
     is_of_another_tool: bool = False
     """Whether it stood in no store like this one before."""
 
-    def having(self, **values: object) -> Line:
+    def replace_values(self, **values: object) -> Line:
         """The line with other values in its record."""
         return self._replace(record=self.record | values)
 
@@ -80,20 +80,20 @@ Lines = Mapping[str, Sequence[Line]]
 """By kind."""
 
 
-def under_own_pairs(connection: sa.Connection, database: ResponseDatabase, lines: Lines) -> Lines:
+def map_pair_ids(connection: sa.Connection, database: ResponseDatabase, lines: Lines) -> Lines:
     """The lines with the ids that pairs of the same two responses have here already, or before in the file.
 
     Stores with different salts give them different ids. A ballot is on what this store has shown, so it keeps its id.
     """
-    own = {_sides(line.record): line.record["pair_id"] for line in reversed(lines["pair"])}
+    own = {_get_sides(line.record): line.record["pair_id"] for line in reversed(lines["pair"])}
     columns = tables.pairs.c
     statement = sa.select(columns.pair_id, columns.left_id, columns.right_id).where(columns.left_id.in_(database.listed))
-    for row in tables.rows_with(connection, database, statement, {left for left, _ in own}):
-        own[_sides(row)] = row["pair_id"]
-    own_id = {line.record["pair_id"]: own[_sides(line.record)] for line in lines["pair"]}
+    for row in tables.query_listed_rows(connection, database, statement, {left for left, _ in own}):
+        own[_get_sides(row)] = row["pair_id"]
+    own_id = {line.record["pair_id"]: own[_get_sides(line.record)] for line in lines["pair"]}
     return {
         kind: [
-            line.having(pair_id=own_id.get(line.record["pair_id"], line.record["pair_id"]))
+            line.replace_values(pair_id=own_id.get(line.record["pair_id"], line.record["pair_id"]))
             if kind in ("pair", "vote") and not line.is_ballot
             else line
             for line in of_kind
@@ -102,18 +102,18 @@ def under_own_pairs(connection: sa.Connection, database: ResponseDatabase, lines
     }
 
 
-def _sides(record: Mapping[str, Any] | sa.RowMapping) -> tuple[str, str]:
+def _get_sides(record: Mapping[str, Any] | sa.RowMapping) -> tuple[str, str]:
     return record["left_id"], record["right_id"]
 
 
 def export_votes(store: VoteStore, path: Path, who: str = "", *, justifications: bool = True) -> int:
-    """Write the lines of `exported_lines` to a file; returns their number. Raises StoreError also when the file cannot be written."""
-    lines = exported_lines(store, str(path), who, justifications=justifications)
+    """Write the lines of `build_export_lines` to a file; returns their number. Raises StoreError also when the file cannot be written."""
+    lines = build_export_lines(store, str(path), who, justifications=justifications)
     _write(path, lines)
     return len(lines)
 
 
-def exported_lines(store: VoteStore, where: str, who: str = "", *, justifications: bool = True) -> list[str]:
+def build_export_lines(store: VoteStore, where: str, who: str = "", *, justifications: bool = True) -> list[str]:
     """All that the store holds, but its salt and the actions of administrators, as lines without their ends.
 
     Reviewers without consent are written under pseudonyms, their votes under ids of this export and with the day alone. `where` and `who`:
@@ -121,22 +121,22 @@ def exported_lines(store: VoteStore, where: str, who: str = "", *, justification
 
     Raises StoreError when the store cannot be read.
     """
-    records = store.database.read(_everything)
-    records["reviewer"] = _all_reviewers(records)
+    records = store.database.read(_read_all_records)
+    records["reviewer"] = _merge_reviewers(records)
     if not justifications:
         records["vote"] = [one | {"justification": ""} if one["reviewer_kind"] == "person" else one for one in records["vote"]]
-    contents = exported_contents(records)
+    contents = hash_export_contents(records)
     lines = sorted(
-        (kind, str(record[key_field(kind)]), record_line(kind, record))
-        for kind, rows in _renamed(records, export_names(contents, store.salt)).items()
+        (kind, str(record[get_key_field(kind)]), record_line(kind, record))
+        for kind, rows in _hide_reviewers(records, export_names(contents, store.salt)).items()
         for record in rows
     )
     done = {"file": where, "lines": len(lines), "contents": contents, "justifications": justifications}
-    store.database.write(lambda one: tables.note_action(one, who, store.clock(), EXPORT_ACTION, {}, done))
+    store.database.write(lambda one: tables.record_action(one, who, store.clock(), EXPORT_ACTION, {}, done))
     return [line for _, _, line in lines]
 
 
-def import_votes(store: VoteStore, path: Path, who: str = "") -> AddedVotes:
+def import_votes(store: VoteStore, path: Path, who: str = "") -> VoteImportResult:
     """Add the records of a file. Those that are there already with the same content stay as they are.
 
     Raises SourceError, with file and line, for a line that is no record, that contradicts what is there, or that is about a pair or response
@@ -150,19 +150,19 @@ def read_lines(path: Path) -> Iterator[Line]:
     try:
         with path.open("rb") as file:
             opened = gzip.GzipFile(fileobj=file) if _is_compressed(path) else file
-            yield from checked_lines(str(path), cast(Iterable[bytes], opened))
+            yield from check_lines(str(path), cast(Iterable[bytes], opened))
     except (OSError, EOFError, zlib.error) as error:
         raise StoreError(f"{path}: cannot be read: {error}") from None
 
 
-def checked_lines(where: str, lines: Iterable[bytes]) -> Iterator[Line]:
+def check_lines(where: str, lines: Iterable[bytes]) -> Iterator[Line]:
     """The checked records of lines; blank ones are passed over. Raises SourceError with `where` and the line."""
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield Line(where, number, *_read(where, number, line))
 
 
-def _everything(connection: sa.Connection) -> dict[str, list[Record]]:
+def _read_all_records(connection: sa.Connection) -> dict[str, list[Record]]:
     """All records of one moment, by kind and in the order of their ids."""
     found = {}
     for kind, table in tables.TABLE_OF_KIND.items():
@@ -171,9 +171,9 @@ def _everything(connection: sa.Connection) -> dict[str, list[Record]]:
     return found
 
 
-def _all_reviewers(records: Mapping[str, Sequence[Record]]) -> list[Record]:
+def _merge_reviewers(records: Mapping[str, Sequence[Record]]) -> list[Record]:
     """What holds of each reviewer who voted or of whom something was said; of one without a word, that nothing was."""
-    found = tables.latest_reviewers(records["reviewer"])
+    found = tables.choose_latest_reviewers(records["reviewer"])
     for vote in records["vote"]:
         found.setdefault(
             vote["reviewer_id"],
@@ -188,7 +188,7 @@ def _all_reviewers(records: Mapping[str, Sequence[Record]]) -> list[Record]:
     return [found[one] for one in sorted(found)]
 
 
-def _renamed(records: Mapping[str, list[Record]], names: ExportNames) -> Mapping[str, list[Record]]:
+def _hide_reviewers(records: Mapping[str, list[Record]], names: ExportNames) -> Mapping[str, list[Record]]:
     """The records as they are told, with reviewers hidden who may not be shown, and what they did."""
     hidden = {one["reviewer_id"] for one in records["reviewer"] if not is_shown(one)}
     theirs = {one["vote_id"] for one in records["vote"] if one["reviewer_id"] in hidden}
@@ -204,7 +204,7 @@ def _read(where: str, number: int, line: bytes) -> tuple[str, Record]:
     try:
         if len(line) > _LONGEST_LINE:
             raise BallotError(f"got a line of {len(line):,} bytes; allowed: {_LONGEST_LINE:,}")
-        return read_record(parsed_line(line))
+        return read_record(parse_line(line))
     except BallotError as error:
         raise SourceError(str(error), where=where, line=number) from None
     except (ValueError, RecursionError) as error:
@@ -215,7 +215,7 @@ def _read(where: str, number: int, line: bytes) -> tuple[str, Record]:
 def _write(path: Path, lines: Iterable[str]) -> None:
     # No name and no time in the compressed file, which would make it other bytes each time.
     with (
-        whole_file(path) as file,
+        open_whole_file(path) as file,
         gzip.GzipFile("", "wb", 6, file, mtime=0) if _is_compressed(path) else nullcontext(file) as opened,
     ):
         opened.writelines(f"{line}\n".encode() for line in lines)
@@ -225,14 +225,14 @@ def _is_compressed(path: Path) -> bool:
     return path.name.lower().endswith(".gz")
 
 
-class AddedVotes(NamedTuple):
+class VoteImportResult(NamedTuple):
     """What became of a file: how many records of each kind are new, and how many were there already."""
 
     added: dict[str, int]
     known: int
 
 
-def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) -> AddedVotes:
+def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) -> VoteImportResult:
     """Add records in one transaction, all or none of them; what is there already with the same content stays as it is.
 
     Raises SourceError, with file and line, for one that contradicts what is there, and for one that is about something that is neither there
@@ -248,21 +248,21 @@ def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) ->
             line = line._replace(kind="vote", record=record, is_ballot=True)
         by_kind[line.kind].append(line)
 
-    def work(connection: sa.Connection) -> AddedVotes:
-        told = under_own_names(connection, store.database, store.salt, by_kind)
-        here = under_own_pairs(connection, store.database, told)
-        fresh = {kind: _fresh(connection, store.database, kind, of_kind) for kind, of_kind in here.items()}
+    def work(connection: sa.Connection) -> VoteImportResult:
+        own_names = map_reviewer_names(connection, store.database, store.salt, by_kind)
+        here = map_pair_ids(connection, store.database, own_names)
+        fresh = {kind: _filter_new(connection, store.database, kind, of_kind) for kind, of_kind in here.items()}
         _check_references(connection, store.database, fresh)
         _check_judges(connection, store.database, fresh)
-        fresh["reviewer"] = _who_is_new(fresh, here)
+        fresh["reviewer"] = _find_new_reviewers(fresh, here)
         added = {
             kind: tables.add_rows(connection, store.database, kind, [line.record for line in of_kind])
             for kind, of_kind in fresh.items()
             if of_kind
         }
         if added:
-            tables.note_action(connection, who, now, "import", {}, {"file": source, "new": added})
-        return AddedVotes(added, len(lines) - sum(added.values()))
+            tables.record_action(connection, who, now, "import", {}, {"file": source, "new": added})
+        return VoteImportResult(added, len(lines) - sum(added.values()))
 
     return store.database.write(work, alone=True)
 
@@ -271,22 +271,22 @@ def _check_times(line: Line, now: datetime) -> None:
     """Raises SourceError for a record of the future."""
     for name, value in line.record.items():
         if isinstance(value, datetime) and value > now + _CLOCKS_DIFFER_BY:
-            raise _refused(line, f"{name}: {value.isoformat()} has not come yet", f"a time until now, {now.isoformat()}")
+            raise _make_refusal(line, f"{name}: {value.isoformat()} has not come yet", f"a time until now, {now.isoformat()}")
 
 
-def _fresh(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> list[Line]:
+def _filter_new(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> list[Line]:
     """The lines of a kind that are not there yet. Raises SourceError for one that contradicts what is there, or before it in the file."""
     known: dict[Hashable, Record] = {}
-    for record in _there(connection, database, kind, lines):
-        known |= dict.fromkeys(_keys(kind, record), record)
+    for record in _read_existing(connection, database, kind, lines):
+        known |= dict.fromkeys(_list_record_keys(kind, record), record)
     fresh = []
     for line in lines:
-        keys = _keys(kind, line.record)
+        keys = _list_record_keys(kind, line.record)
         earlier = [known[key] for key in keys if key in known]
-        content = _content(line, line.record)
-        if any(_content(line, record) != content for record in earlier):
-            raise _refused(
-                line, f"{kind} {line.record[key_field(kind)]} is there already with other content", _ALLOWED_AGAIN.get(kind)
+        content = _extract_content(line, line.record)
+        if any(_extract_content(line, record) != content for record in earlier):
+            raise _make_refusal(
+                line, f"{kind} {line.record[get_key_field(kind)]} is there already with other content", _ALLOWED_AGAIN.get(kind)
             )
         if not earlier:
             known |= dict.fromkeys(keys, line.record)
@@ -294,30 +294,30 @@ def _fresh(connection: sa.Connection, database: ResponseDatabase, kind: str, lin
     return fresh
 
 
-def _there(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> Iterator[Record]:
+def _read_existing(connection: sa.Connection, database: ResponseDatabase, kind: str, lines: Sequence[Line]) -> Iterator[Record]:
     """The records that are there under the ids of the lines; of votes also those of the same reviewers on the same pairs."""
-    key = key_field(kind)
-    yield from _records(connection, database, kind, key, {line.record[key] for line in lines})
+    key = get_key_field(kind)
+    yield from _read_records(connection, database, kind, key, {line.record[key] for line in lines})
     if kind == "vote":
         # Pairs may have many more votes than those that are asked for. The ids of pairs are equally long, and looked up by an index.
         vote, asked = tables.votes, database.listed.subquery()
         pair_ids = sa.select(sa.func.substr(asked.c[0], 1, _LENGTH_OF_PAIR_ID))
         same = sa.and_(vote.c.pair_id.in_(pair_ids), (vote.c.pair_id + vote.c.reviewer_id).in_(database.listed))
         keys = {line.record["pair_id"] + line.record["reviewer_id"] for line in lines}
-        for row in tables.rows_with(connection, database, sa.select(vote).where(same), keys):
+        for row in tables.query_listed_rows(connection, database, sa.select(vote).where(same), keys):
             yield tables.record_of(kind, row)
 
 
-def _keys(kind: str, record: Record) -> tuple[Hashable, ...]:
+def _list_record_keys(kind: str, record: Record) -> tuple[Hashable, ...]:
     """What no two records have in common."""
     if kind == "reviewer":
         return ((record["reviewer_id"], record["said_at"]),)
     if kind == "vote":
         return record["vote_id"], (record["pair_id"], record["reviewer_id"])
-    return (record[key_field(kind)],)
+    return (record[get_key_field(kind)],)
 
 
-def _content(line: Line, record: Record) -> Record:
+def _extract_content(line: Line, record: Record) -> Record:
     """What has to be the same in two records of one key. A vote under the same id may have come back under a pseudonym."""
     ignored = _MAY_DIFFER.get(line.kind, frozenset()) | (_OF_THE_STORE if line.is_ballot else frozenset())
     if line.kind == "vote" and not line.is_ballot and not line.record["justification"]:
@@ -338,35 +338,35 @@ def _check_references(connection: sa.Connection, database: ResponseDatabase, fre
         ("void", "vote_id", "vote"),
     ):
         wanted = {line.record[name] for line in fresh[kind]} - {None}
-        found = _found(connection, database, other, wanted, fresh)
+        found = _find_records(connection, database, other, wanted, fresh)
         for line in fresh[kind]:
             if line.record[name] is not None and line.record[name] not in found:
-                raise _refused(line, f"{name}: {line.record[name]} {_NEITHER}")
+                raise _make_refusal(line, f"{name}: {line.record[name]} {_NEITHER}")
     _check_requests(connection, database, fresh)
     wanted = {line.record[name] for line in fresh["pair"] for name in ("left_id", "right_id")}
-    responses = _found(connection, database, "response", wanted, fresh)
+    responses = _find_records(connection, database, "response", wanted, fresh)
     for line in fresh["pair"]:
         for name in ("left_id", "right_id"):
             response = responses.get(line.record[name])
             if response is None:
-                raise _refused(line, f"{name}: {line.record[name]} {_NEITHER}")
+                raise _make_refusal(line, f"{name}: {line.record[name]} {_NEITHER}")
             if any(response[one] != line.record[one] for one in _SHARED_BY_SIDES):
-                raise _refused(line, f"{name}: {line.record[name]} is of another family, item or draw than the pair")
+                raise _make_refusal(line, f"{name}: {line.record[name]} is of another family, item or draw than the pair")
 
 
 def _check_requests(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
     wanted = {line.record["response_id"] for line in fresh["request"]}
-    found = _found(connection, database, "response", wanted, fresh)
+    found = _find_records(connection, database, "response", wanted, fresh)
     for line in fresh["request"]:
         if line.record["request_key"] not in (keys := found[line.record["response_id"]]["request_keys"]):
-            raise _refused(line, "request_key: no request of the response has it", and_more(keys, 3) or "none")
+            raise _make_refusal(line, "request_key: no request of the response has it", list_first_names(keys, 3) or "none")
 
 
 def _check_judges(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
     """Raises SourceError for a person's vote under the id of a judge, known here or in the file. One that another store took before this was
     refused comes in: its exports can be imported."""
     of_people = [line for line in fresh["vote"] if line.is_ballot or line.is_of_another_tool]
-    judges = judges_among(connection, database, {line.record["reviewer_id"] for line in of_people})
+    judges = find_judges(connection, database, {line.record["reviewer_id"] for line in of_people})
     judges |= {
         line.record["reviewer_id"]
         for kind in ("reviewer", "vote")
@@ -375,27 +375,29 @@ def _check_judges(connection: sa.Connection, database: ResponseDatabase, fresh: 
     }
     for line in of_people:
         if line.record["reviewer_id"] in judges:
-            raise _refused(line, of_a_judge(line.record["reviewer_id"]), NOT_OF_A_JUDGE)
+            raise _make_refusal(line, format_judge_refusal(line.record["reviewer_id"]), NOT_OF_A_JUDGE)
 
 
-def _found(
+def _find_records(
     connection: sa.Connection, database: ResponseDatabase, kind: str, wanted: Iterable[str], fresh: Lines
 ) -> dict[str, Record]:
     """The records of these ids that are in the file or there."""
-    key = key_field(kind)
+    key = get_key_field(kind)
     found = {line.record[key]: line.record for line in fresh[kind]}
-    there = _records(connection, database, kind, key, set(wanted) - found.keys())
+    there = _read_records(connection, database, kind, key, set(wanted) - found.keys())
     return found | {record[key]: record for record in there}
 
 
-def _records(connection: sa.Connection, database: ResponseDatabase, kind: str, name: str, wanted: set[str]) -> Iterator[Record]:
+def _read_records(
+    connection: sa.Connection, database: ResponseDatabase, kind: str, name: str, wanted: set[str]
+) -> Iterator[Record]:
     """The stored records of a kind with one of these values in a field."""
     table = tables.TABLE_OF_KIND[kind]
     statement = sa.select(table).where(table.c[name].in_(database.listed))
-    return (tables.record_of(kind, row) for row in tables.rows_with(connection, database, statement, wanted))
+    return (tables.record_of(kind, row) for row in tables.query_listed_rows(connection, database, statement, wanted))
 
 
-def _who_is_new(fresh: Lines, by_kind: Lines) -> list[Line]:
+def _find_new_reviewers(fresh: Lines, by_kind: Lines) -> list[Line]:
     """The reviewers to add. A pseudonym all of whose votes are there already is somebody who is known by another name."""
     voting = {line.record["reviewer_id"] for line in fresh["vote"]}
     voted = {line.record["reviewer_id"] for line in by_kind["vote"]}
@@ -406,12 +408,12 @@ def _who_is_new(fresh: Lines, by_kind: Lines) -> list[Line]:
     ]
 
 
-def _refused(line: Line, problem: str, allowed: str | None = None) -> SourceError:
+def _make_refusal(line: Line, problem: str, allowed: str | None = None) -> SourceError:
     return SourceError(problem, where=line.where, line=line.number, allowed=allowed or "a record that agrees with all others")
 
 
 @dataclass(slots=True)
-class _Known:
+class _OwnNames:
     """What a file has under names that this store gave it."""
 
     reviewers: set[str] = field(default_factory=set)
@@ -422,45 +424,45 @@ class _Known:
     """What voids them, by the ids that they have here."""
 
 
-def under_own_names(connection: sa.Connection, database: ResponseDatabase, salt: str, lines: Lines) -> Lines:
+def map_reviewer_names(connection: sa.Connection, database: ResponseDatabase, salt: str, lines: Lines) -> Lines:
     """The lines with the ids and times that their votes have here, where they come from an export of this store. No vote comes in twice."""
     pseudonyms = {line.record["reviewer_id"] for line in lines["reviewer"] if line.record["pseudonymous"]}
-    known = _known(connection, database, salt, pseudonyms) if pseudonyms else _Known()
+    known = _collect_own_names(connection, database, salt, pseudonyms) if pseudonyms else _OwnNames()
     if not known.reviewers:
         return lines
-    return {kind: [one for line in of_kind if (one := _back(kind, line, known))] for kind, of_kind in lines.items()}
+    return {kind: [one for line in of_kind if (one := _restore_line(kind, line, known))] for kind, of_kind in lines.items()}
 
 
-def _back(kind: str, line: Line, known: _Known) -> Line | None:
+def _restore_line(kind: str, line: Line, known: _OwnNames) -> Line | None:
     """The line as the store would say it; None for a pseudonym of a reviewer who is known here by another name."""
     if kind == "reviewer":
         return None if line.record["reviewer_id"] in known.reviewers else line
     if kind not in ("vote", "void") or (vote := known.votes.get(line.record["vote_id"])) is None:
         return line
     if kind == "vote":
-        return line.having(**{name: vote[name] for name in ("vote_id", "reviewer_id", "voted_at")})
+        return line.replace_values(**{name: vote[name] for name in ("vote_id", "reviewer_id", "voted_at")})
     voided = known.voided.get(vote["vote_id"], line.record)
-    return line.having(vote_id=vote["vote_id"], void_id=void_id(vote["vote_id"]), voided_at=voided["voided_at"])
+    return line.replace_values(vote_id=vote["vote_id"], void_id=void_id(vote["vote_id"]), voided_at=voided["voided_at"])
 
 
-def _known(connection: sa.Connection, database: ResponseDatabase, salt: str, pseudonyms: set[str]) -> _Known:
-    found = _Known()
+def _collect_own_names(connection: sa.Connection, database: ResponseDatabase, salt: str, pseudonyms: set[str]) -> _OwnNames:
+    found = _OwnNames()
     everybody = {
         one
         for table in (tables.votes, tables.reviewers)
         for one in connection.scalars(sa.select(table.c.reviewer_id).distinct())
     }
-    for names in _names_given(connection, salt):
-        told = {name: one for one in everybody if (name := names.reviewer(one)) in pseudonyms}
-        found.reviewers |= told.keys()
-        for vote in _records(connection, database, "vote", "reviewer_id", set(told.values())):
+    for names in _iterate_export_names(connection, salt):
+        own_names = {name: one for one in everybody if (name := names.reviewer(one)) in pseudonyms}
+        found.reviewers |= own_names.keys()
+        for vote in _read_records(connection, database, "vote", "reviewer_id", set(own_names.values())):
             found.votes[names.vote(vote["vote_id"])] = vote
     by_id = {vote["vote_id"] for vote in found.votes.values()}
-    found.voided = {one["vote_id"]: one for one in _records(connection, database, "void", "vote_id", by_id)}
+    found.voided = {one["vote_id"]: one for one in _read_records(connection, database, "void", "vote_id", by_id)}
     return found
 
 
-def _names_given(connection: sa.Connection, salt: str) -> Iterator[ExportNames]:
+def _iterate_export_names(connection: sa.Connection, salt: str) -> Iterator[ExportNames]:
     said = connection.scalars(sa.select(tables.actions.c.after).where(tables.actions.c.what == EXPORT_ACTION))
     for contents in {json.loads(one)["contents"] for one in said}:
         yield export_names(contents, salt)

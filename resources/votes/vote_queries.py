@@ -18,6 +18,7 @@ from resources.votes.vote_tables import (
     LEFT_SIDE,
     RIGHT_SIDE,
     SIDE_TEXTS,
+    join_sides,
     judging_requests,
     manifests,
     paired_requests,
@@ -27,7 +28,6 @@ from resources.votes.vote_tables import (
     run_requests,
     voids,
     votes,
-    with_sides,
 )
 
 JUDGE_KIND = "judge"
@@ -46,7 +46,7 @@ _OF_VOTE = (
 _OF_STORED = ("prompt_id", "model", "model_variant", "served_model", "fingerprint", "answered_at")
 
 
-def audit_statement(vote_id: str) -> sa.Select[Any]:
+def build_audit_query(vote_id: str) -> sa.Select[Any]:
     """One row per side and request of a vote: vote -> pair -> response -> request key -> stored response and the run that asked for it;
     and -> manifest of the pair's making."""
     of_vote = judging_requests.c.vote_id == votes.c.vote_id
@@ -88,7 +88,7 @@ def audit_statement(vote_id: str) -> sa.Select[Any]:
     )
 
 
-def why_incomplete(row: Mapping[str, Any]) -> str | None:
+def find_incomplete_reason(row: Mapping[str, Any]) -> str | None:
     """Why a row of the audit does not lead back to a run; None: it does."""
     if row["request_key"] is None:
         return "the response came from a file of another tool: no request stands behind it"
@@ -101,9 +101,9 @@ def why_incomplete(row: Mapping[str, Any]) -> str | None:
     return "the pair was made before runs were noted, or of a response that was stored before or came from a file"
 
 
-def players_statement(family: str | None, reviewer_kind: str, leaks: bool) -> sa.Select[Any]:
+def build_players_query(family: str | None, reviewer_kind: str, leaks: bool) -> sa.Select[Any]:
     """One row per vote that is not voided, with the players and the lengths of their texts."""
-    statement = with_sides(
+    statement = join_sides(
         sa.select(
             pairs.c.family,
             pairs.c.item_id,
@@ -130,9 +130,9 @@ def players_statement(family: str | None, reviewer_kind: str, leaks: bool) -> sa
     return statement if leaks else statement.where(pairs.c.replaced == 0)
 
 
-def texts_statement(pair_ids: Sequence[str]) -> sa.Select[Any]:
+def build_texts_query(pair_ids: Sequence[str]) -> sa.Select[Any]:
     """One row per pair: `left_text` and `right_text`, `left_player` and `right_player`, and names."""
-    return with_sides(sa.select(pairs.c.pair_id, *SIDE_TEXTS)).where(pairs.c.pair_id.in_(pair_ids))
+    return join_sides(sa.select(pairs.c.pair_id, *SIDE_TEXTS)).where(pairs.c.pair_id.in_(pair_ids))
 
 
 _DAY_US = 24 * 3600 * 1_000_000
@@ -183,7 +183,7 @@ def vote_counts(database: ResponseDatabase) -> VoteCounts:
     found = database.read(
         lambda connection: {name: connection.execute(one).mappings().all() for name, one in statements.items()}
     )
-    choices, sides = _chosen(found["choices"])
+    choices, sides = _count_choices(found["choices"])
     days = {row["day"]: row["n"] for row in found["days"]}
     n_without_time = days.pop(None, 0)
     return VoteCounts(
@@ -195,31 +195,31 @@ def vote_counts(database: ResponseDatabase) -> VoteCounts:
         by_choice=choices,
         by_side=sides,
         reviewers=[
-            VotesOfReviewer(row["reviewer_id"], row["reviewer_kind"], row["n"], tables.time_of(row["last"]))
+            VotesOfReviewer(row["reviewer_id"], row["reviewer_kind"], row["n"], tables.decode_time(row["last"]))
             for row in found["reviewers"]
         ],
     )
 
 
-def votes_since(database: ResponseDatabase, since: datetime) -> int:
+def count_votes_since(database: ResponseDatabase, since: datetime) -> int:
     """Votes from this time on."""
     statement = sa.select(sa.func.count()).where(tables.votes.c.voted_at >= tables.microseconds(since))
     return database.read(lambda connection: int(connection.execute(statement).scalar_one()))
 
 
-def numbers_of_votes(database: ResponseDatabase) -> tuple[int, int]:
+def count_votes_and_voids(database: ResponseDatabase) -> tuple[int, int]:
     """How many votes there are, voided ones too, and how many of them are voided."""
 
-    def counted(connection: sa.Connection) -> tuple[int, int]:
+    def count_both(connection: sa.Connection) -> tuple[int, int]:
         votes, voids = (
             connection.scalar(sa.select(sa.func.count()).select_from(table)) or 0 for table in (tables.votes, tables.voids)
         )
         return votes, voids
 
-    return database.read(counted)
+    return database.read(count_both)
 
 
-def latest_actions(database: ResponseDatabase, most: int, before: int | None = None) -> list[dict[str, Any]]:
+def list_latest_actions(database: ResponseDatabase, most: int, before: int | None = None) -> list[dict[str, Any]]:
     """What administrators and operators did, the last first, as `VoteStore.actions` tells it; `before`: the place they are before."""
     action = tables.actions.c
     statement = sa.select(tables.actions).order_by(action.place.desc()).limit(most)
@@ -234,7 +234,7 @@ def start_of_days(now: datetime, days: int) -> datetime:
     return today - timedelta(days=days - 1)
 
 
-def _chosen(rows: Sequence[Any]) -> tuple[dict[str, int], dict[str, int]]:
+def _count_choices(rows: Sequence[Any]) -> tuple[dict[str, int], dict[str, int]]:
     choices, sides = dict.fromkeys(("A", "B", "tie"), 0), dict.fromkeys(("left", "right"), 0)
     for row in rows:
         choices[row["choice"]] = choices.get(row["choice"], 0) + row["n"]
@@ -244,7 +244,7 @@ def _chosen(rows: Sequence[Any]) -> tuple[dict[str, int], dict[str, int]]:
     return choices, sides
 
 
-def judges_among(connection: sa.Connection, database: ResponseDatabase, ids: Collection[str]) -> set[str]:
+def find_judges(connection: sa.Connection, database: ResponseDatabase, ids: Collection[str]) -> set[str]:
     """Those of the ids that are of judges: they have the form of one, or a judge is known or has voted under them."""
     found = {one for one in ids if is_id_of_judge(one)}
     for table in (tables.reviewers, tables.votes):
@@ -252,16 +252,18 @@ def judges_among(connection: sa.Connection, database: ResponseDatabase, ids: Col
         known = sa.select(columns.reviewer_id).where(
             columns.reviewer_kind == JUDGE_KIND, columns.reviewer_id.in_(database.listed)
         )
-        found |= {row["reviewer_id"] for row in tables.rows_with(connection, database, known.distinct(), set(ids) - found)}
+        found |= {
+            row["reviewer_id"] for row in tables.query_listed_rows(connection, database, known.distinct(), set(ids) - found)
+        }
     return found
 
 
 def refuse_judge(database: ResponseDatabase, reviewer_id: str, field: str = "reviewer_id") -> None:
     """Raises BallotError where the id of a person is that of a judge."""
-    if database.read(lambda connection: judges_among(connection, database, [reviewer_id])):
-        said = f"{of_a_judge(reviewer_id, field)}; allowed: {NOT_OF_A_JUDGE}"
+    if database.read(lambda connection: find_judges(connection, database, [reviewer_id])):
+        said = f"{format_judge_refusal(reviewer_id, field)}; allowed: {NOT_OF_A_JUDGE}"
         raise BallotError(said, [(field, said.removeprefix(f"{field}: "))])
 
 
-def of_a_judge(reviewer_id: str, field: str = "reviewer_id") -> str:
+def format_judge_refusal(reviewer_id: str, field: str = "reviewer_id") -> str:
     return f"{field}: the id {reviewer_id[:80]!r} belongs to a judge"

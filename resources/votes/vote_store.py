@@ -14,42 +14,48 @@ import sqlalchemy as sa
 from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair, UnknownVote, VoidedAlready
 from dtef_pipeline.identity import digest
-from dtef_pipeline.judging.hidden_names import Blinding, blinding
+from dtef_pipeline.judging.hidden_names import Blinding, build_blinding
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.blinded_pair import BlindedPair, blinded_pair, compared_text, count_replaced_names, shown_as_a
+from dtef_pipeline.preference.blinded_pair import (
+    BlindedPair,
+    blinded_pair,
+    choose_shown_as_a,
+    count_replaced_names,
+    normalize_for_comparison,
+)
 from dtef_pipeline.preference.own_judges import is_own_pair
 from dtef_pipeline.preference.vote_records import (
     Record,
     RunManifest,
+    build_response,
+    build_response_record,
     pair_of,
     pair_record,
     request_record,
-    response_of,
-    response_record,
     run_record,
     void_id,
     vote_of,
 )
-from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair, keyed_pair
+from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair, make_keyed_pair
 from dtef_pipeline.preference.who_met import CastVote, PlayersPair
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.responses.database import ResponseDatabase, asking_runs, responses
-from resources.responses.database_stores import DatabaseStore, utc_now
+from resources.responses.database_stores import DatabaseStore, get_utc_now
 from resources.votes import vote_tables as tables
 from resources.votes.vote_queries import (
     JUDGE_KIND,
-    audit_statement,
-    players_statement,
+    build_audit_query,
+    build_players_query,
+    build_texts_query,
+    find_incomplete_reason,
     refuse_judge,
-    texts_statement,
-    why_incomplete,
 )
-from resources.votes.vote_tables import LEFT_SIDE, RIGHT_SIDE, SIDE_TEXTS, with_sides
+from resources.votes.vote_tables import LEFT_SIDE, RIGHT_SIDE, SIDE_TEXTS, join_sides
 
 _LOOKED_AT_TOGETHER = 500
 """Pairs whose texts are compared."""
 
-_ALL_PAIRS = with_sides(
+_ALL_PAIRS = join_sides(
     sa.select(
         *(tables.pairs.c[name] for name in ("pair_id", "family", "item_id", "replaced")),
         LEFT_SIDE.c.player.label("left"),
@@ -64,7 +70,7 @@ _ALL_CAST = (
     .join(tables.voids, tables.voids.c.vote_id == tables.votes.c.vote_id, isouter=True)
     .order_by(tables.votes.c.vote_id)
 )
-_VOTED_TEXTS = with_sides(
+_VOTED_TEXTS = join_sides(
     sa.select(tables.votes.c.vote_id, tables.pairs.c.pair_id, *SIDE_TEXTS)
     .select_from(tables.votes)
     .join(tables.pairs, tables.pairs.c.pair_id == tables.votes.c.pair_id)
@@ -77,7 +83,7 @@ _VOTED_TEXTS = with_sides(
 class VoteStore(DatabaseStore):
     """The votes of a project. Safe to use from several threads and processes at once."""
 
-    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = get_utc_now) -> None:
         """Open the votes in a response store, and make what is not there. Arguments and errors as those of `DatabaseStore`."""
         super().__init__(location, clock)
         self.name = self.database.name
@@ -89,36 +95,36 @@ class VoteStore(DatabaseStore):
     ) -> int:
         """Store pairs with the responses they are of, under ids of this store; returns how many are new. `who`: makes them."""
         by_id = {response.response_id: response for response in responses}
-        made = [self.keyed(pair) for pair in made]
+        made = [self.make_keyed(pair) for pair in made]
         used = [by_id[one] for one in dict.fromkeys(side for pair in made for side in (pair.left, pair.right))]
         manifest_id = manifest.manifest_id if manifest else None
-        replaced = self.names_in([*by_id.values()], made)
+        replaced = self.count_names([*by_id.values()], made)
         now = self.clock()
         records: dict[str, list[Record]] = {
             "manifest": [{"manifest_id": manifest_id, **manifest._asdict()}] if manifest else [],
-            "response": [response_record(response, manifest_id) for response in used],
+            "response": [build_response_record(response, manifest_id) for response in used],
             "pair": [pair_record(pair, replaced[pair.pair_id], now) for pair in made],
         }
 
         def work(connection: sa.Connection) -> int:
-            every = records | _runs_behind(connection, self.database, records["response"])
+            every = records | _collect_runs(connection, self.database, records["response"])
             added = {
                 kind: tables.add_rows(connection, self.database, kind, every[kind])
                 for kind in tables.TABLE_OF_KIND
                 if kind in every
             }
-            tables.note_action(connection, who, now, "pairs", {}, {"new": added["pair"], "manifest_id": manifest_id})
+            tables.record_action(connection, who, now, "pairs", {}, {"new": added["pair"], "manifest_id": manifest_id})
             return added["pair"]
 
-        def landed(connection: sa.Connection) -> int | None:
-            found = tables.noted_action(connection, who, now, "pairs")
+        def find_committed(connection: sa.Connection) -> int | None:
+            found = tables.find_noted_action(connection, who, now, "pairs")
             return found["new"] if found else None
 
-        return self.database.write(work, landed=landed) if made else 0
+        return self.database.write(work, find_committed=find_committed) if made else 0
 
-    def keyed(self, pair: VotePair) -> VotePair:
+    def make_keyed(self, pair: VotePair) -> VotePair:
         """The pair under the id that it gets here."""
-        return keyed_pair(pair, self.salt)
+        return make_keyed_pair(pair, self.salt)
 
     def pairs(self, family: str | None = None) -> list[VotePair]:
         """The pairs there are; of one family only, if it is named."""
@@ -127,12 +133,12 @@ class VoteStore(DatabaseStore):
             statement = statement.where(tables.pairs.c.family == family)
         return [pair_of(row) for row in self.rows(statement)]
 
-    def served(self, pair_id: str, names: Blinding | None = None) -> BlindedPair:
+    def reviewer_view(self, pair_id: str, names: Blinding | None = None) -> BlindedPair:
         """The pair as a reviewer gets it. `names`: of `hidden_names`, for one who serves many. Raises UnknownPair."""
         row = self._pair_row(pair_id)
         pair = pair_of(row)
         statement = sa.select(tables.paired_responses).where(tables.paired_responses.c.response_id.in_([pair.left, pair.right]))
-        sides = {row["response_id"]: response_of(tables.record_of("response", row)) for row in self.rows(statement)}
+        sides = {row["response_id"]: build_response(tables.record_of("response", row)) for row in self.rows(statement)}
         names = names or self.hidden_names()
         return blinded_pair(pair, sides[pair.left], sides[pair.right], names, self.salt)
 
@@ -146,7 +152,7 @@ class VoteStore(DatabaseStore):
         counted = sa.select(vote.pair_id, sa.func.count().label("n")).group_by(vote.pair_id).subquery()
         own = sa.select(vote.vote_id).where(vote.pair_id == pair.pair_id, vote.reviewer_id == reviewer_id)
         statement = (
-            with_sides(sa.select(pair.pair_id))
+            join_sides(sa.select(pair.pair_id))
             .join(counted, counted.c.pair_id == pair.pair_id, isouter=True)
             .where(LEFT_SIDE.c.text != RIGHT_SIDE.c.text, ~own.exists())
             .order_by(sa.func.coalesce(counted.c.n, 0), pair.pair_id)
@@ -159,14 +165,14 @@ class VoteStore(DatabaseStore):
             if len(found) >= most:
                 break
             some = ids[start : start + _LOOKED_AT_TOGETHER]
-            texts = {row["pair_id"]: row for row in self.rows(texts_statement(some))}
+            texts = {row["pair_id"]: row for row in self.rows(build_texts_query(some))}
             found += islice((one for one in some if not read_alike(texts[one], names)), most - len(found))
         return found
 
     def next_pair(self, reviewer_id: str, family: str | None = None) -> BlindedPair | None:
         """The next pair for a reviewer; None: there is none left."""
         found = self.waiting(reviewer_id, family=family)
-        return self.served(found[0]) if found else None
+        return self.reviewer_view(found[0]) if found else None
 
     def take(self, ballot: Ballot, reviewer_kind: str = "person") -> str:
         """Store a vote under the time of now; returns its id. Of two at once for one pair and reviewer exactly one is stored.
@@ -179,7 +185,7 @@ class VoteStore(DatabaseStore):
             refuse_judge(self.database, ballot.reviewer_id)
         record = self.vote_record(ballot, self.clock(), reviewer_kind)
 
-        def landed(connection: sa.Connection) -> int | None:
+        def find_committed(connection: sa.Connection) -> int | None:
             own = sa.select(tables.votes).where(tables.votes.c.vote_id == record["vote_id"])
             stored = connection.execute(own).mappings().one_or_none()
             return 1 if stored and tables.record_of("vote", stored) == record else None
@@ -187,11 +193,11 @@ class VoteStore(DatabaseStore):
         def work(connection: sa.Connection) -> int:
             return tables.add_rows(connection, self.database, "vote", [record])
 
-        if not self.database.write(work, landed=landed):
-            raise DuplicateVote(self._why_again_is_refused(ballot))
+        if not self.database.write(work, find_committed=find_committed):
+            raise DuplicateVote(self._explain_duplicate(ballot))
         return str(record["vote_id"])
 
-    def _why_again_is_refused(self, ballot: Ballot) -> str:
+    def _explain_duplicate(self, ballot: Ballot) -> str:
         vote, voids = tables.votes, tables.voids
         voided = (
             sa.select(voids.c.void_id)
@@ -211,18 +217,18 @@ class VoteStore(DatabaseStore):
             "reviewer_id": ballot.reviewer_id,
             "reviewer_kind": reviewer_kind,
             "choice": ballot.choice,
-            "shown_as_a": shown_as_a(ballot.pair_id, self.salt),
+            "shown_as_a": choose_shown_as_a(ballot.pair_id, self.salt),
             "confidence": ballot.confidence,
             "justification": ballot.justification,
             "voted_at": voted_at,
         }
 
-    def imported_vote(self, pair_id: str, reviewer_id: str, choice: Choice, side: Side, confidence: int | None) -> Record:
+    def build_imported_vote(self, pair_id: str, reviewer_id: str, choice: Choice, side: Side, confidence: int | None) -> Record:
         """The vote of another tool, which showed `side` as A and says nothing of when."""
         found = self.vote_record(Ballot(pair_id, reviewer_id, choice, confidence or 1), None)
         return found | {"shown_as_a": side, "confidence": confidence}
 
-    def names_in(self, responses: Sequence[PairedResponse], made: Sequence[VotePair]) -> dict[str, int]:
+    def count_names(self, responses: Sequence[PairedResponse], made: Sequence[VotePair]) -> dict[str, int]:
         """By pair, how many names stand in its texts: of these responses, and of all there are."""
         names = self.hidden_names(responses)
         by_id = {response.response_id: response for response in responses}
@@ -241,24 +247,24 @@ class VoteStore(DatabaseStore):
         record = {
             "void_id": void_id(vote_id),
             "vote_id": vote_id,
-            "admin": well_formed(admin),
-            "reason": well_formed(reason),
+            "admin": replace_surrogates(admin),
+            "reason": replace_surrogates(reason),
             "voided_at": now,
         }
 
         def work(connection: sa.Connection) -> int:
             added = tables.add_rows(connection, self.database, "void", [record])
             if added:
-                tables.note_action(connection, admin, now, "void", found, record)
+                tables.record_action(connection, admin, now, "void", found, record)
             return added
 
-        def landed(connection: sa.Connection) -> int | None:
-            return 1 if tables.noted_action(connection, admin, now, "void") else None
+        def find_committed(connection: sa.Connection) -> int | None:
+            return 1 if tables.find_noted_action(connection, admin, now, "void") else None
 
-        if not self.database.write(work, landed=landed):
+        if not self.database.write(work, find_committed=find_committed):
             raise VoidedAlready(f"the vote {vote_id} is voided already")
 
-    def say_of_reviewer(self, reviewer_id: str, *, consent: bool, reviewer_kind: str = "person", who: str = "") -> None:
+    def record_consent(self, reviewer_id: str, *, consent: bool, reviewer_kind: str = "person", who: str = "") -> None:
         """Note whether a reviewer lets exports show the id. What was said before stays, and holds no more."""
         now = self.clock()
         before = self.reviewers().get(reviewer_id)
@@ -272,18 +278,20 @@ class VoteStore(DatabaseStore):
 
         def work(connection: sa.Connection) -> None:
             tables.add_rows(connection, self.database, "reviewer", [record])
-            tables.note_action(connection, who or reviewer_id, now, "reviewer", before or {}, record)
+            tables.record_action(connection, who or reviewer_id, now, "reviewer", before or {}, record)
 
         self.database.write(work)
 
     def reviewers(self) -> dict[str, Record]:
         """What holds of each reviewer of whom something was said."""
-        return tables.latest_reviewers(tables.record_of("reviewer", row) for row in self.rows(sa.select(tables.reviewers)))
+        return tables.choose_latest_reviewers(
+            tables.record_of("reviewer", row) for row in self.rows(sa.select(tables.reviewers))
+        )
 
     def reviewer(self, reviewer_id: str) -> Record | None:
         """What holds of one reviewer; None: nothing was said."""
         asked = sa.select(tables.reviewers).where(tables.reviewers.c.reviewer_id == reviewer_id)
-        return tables.latest_reviewers(tables.record_of("reviewer", row) for row in self.rows(asked)).get(reviewer_id)
+        return tables.choose_latest_reviewers(tables.record_of("reviewer", row) for row in self.rows(asked)).get(reviewer_id)
 
     def votes(self, family: str | None = None) -> list[tuple[str, Vote, bool]]:
         """(vote id, vote, whether it is voided) of all votes, by id."""
@@ -307,16 +315,18 @@ class VoteStore(DatabaseStore):
 
         Raises BallotError for a vote that is not there.
         """
-        found = [dict(row) for row in self.rows(audit_statement(vote_id))]
+        found = [dict(row) for row in self.rows(build_audit_query(vote_id))]
         for row in found:
-            row |= {name: tables.time_of(row[name]) for name in ("voted_at", "answered_at")} | {"reason": why_incomplete(row)}
+            row |= {name: tables.decode_time(row[name]) for name in ("voted_at", "answered_at")} | {
+                "reason": find_incomplete_reason(row)
+            }
         if not found:
             raise BallotError(f"there is no vote {vote_id[:80]!r}; `dtef preference votes` lists those there are")
         return found
 
     def note(self, who: str, what: str) -> None:
         """A row of the log of actions for what changes nothing else, such as a login."""
-        self.database.write(lambda one: tables.note_action(one, who, self.clock(), what, {}, {}))
+        self.database.write(lambda one: tables.record_action(one, who, self.clock(), what, {}, {}))
 
     def actions(self, after: int = 0, most: int | None = None) -> list[dict[str, Any]]:
         """What administrators did, the first first: who, done_at (microseconds since 1970 UTC), what, before, after (JSON).
@@ -341,17 +351,17 @@ class VoteStore(DatabaseStore):
         """Of all names in the store: a text may name another model than the one that wrote it."""
         rows = self.rows(sa.select(tables.paired_responses.c.names).distinct())
         stored = {name for row in rows for name in json.loads(row["names"])}
-        return blinding(stored.union(*(response.names for response in further)))
+        return build_blinding(stored.union(*(response.names for response in further)))
 
 
 def read_alike(row: Mapping[str, Any], names: Blinding) -> bool:
-    """Whether the texts of a row of `texts_statement` differ in nothing but case and white space, as reviewers read them."""
-    shown = names.of_pair([*json.loads(row["left_names"]), *json.loads(row["right_names"])])
-    left, right = (compared_text(row[f"{side}_text"], row[f"{side}_player"], shown) for side in ("left", "right"))
+    """Whether the texts of a row of `build_texts_query` differ in nothing but case and white space, as reviewers read them."""
+    shown = names.add_pair_names([*json.loads(row["left_names"]), *json.loads(row["right_names"])])
+    left, right = (normalize_for_comparison(row[f"{side}_text"], row[f"{side}_player"], shown) for side in ("left", "right"))
     return left == right
 
 
-def votes_of_store(
+def read_player_votes(
     store: VoteStore, *, family: str | None = None, reviewer_kind: str = "person", leaks: bool = True
 ) -> list[PlayersVote]:
     """The votes that count, as fits take them, by vote id: those that are not voided, of one kind of reviewer.
@@ -361,22 +371,22 @@ def votes_of_store(
         reviewer_kind: person or judge; the two are never mixed.
         leaks: False leaves out votes on pairs in whose texts a name stood.
     """
-    rows = store.rows(players_statement(family, reviewer_kind, leaks))
-    return [_players_vote(row) for row in rows]
+    rows = store.rows(build_players_query(family, reviewer_kind, leaks))
+    return [_build_players_vote(row) for row in rows]
 
 
-def _players_vote(row: Mapping[str, Any]) -> PlayersVote:
+def _build_players_vote(row: Mapping[str, Any]) -> PlayersVote:
     values = {name: row[name] for name in PlayersVote.__slots__ if name in row}
-    return PlayersVote(**{**values, "preferred": _preference_of(row), "leak_risk": row["replaced"] > 0})
+    return PlayersVote(**{**values, "preferred": _get_preference(row), "leak_risk": row["replaced"] > 0})
 
 
-def _preference_of(row: Mapping[str, Any] | sa.RowMapping) -> Literal["left", "right", "tie"]:
+def _get_preference(row: Mapping[str, Any] | sa.RowMapping) -> Literal["left", "right", "tie"]:
     if row["choice"] == "tie":
         return "tie"
     return "left" if (row["choice"] == "A") == (row["shown_as_a"] == "left") else "right"
 
 
-def pairs_and_votes(store: VoteStore) -> tuple[list[PlayersPair], list[CastVote]]:
+def read_pairs_and_votes(store: VoteStore) -> tuple[list[PlayersPair], list[CastVote]]:
     """The pairs and the votes of one moment, voided ones too. Raises StoreError when the store cannot be read."""
     found, said = store.database.read(
         lambda connection: tuple(connection.execute(one).mappings().all() for one in (_ALL_PAIRS, _ALL_CAST))
@@ -385,15 +395,15 @@ def pairs_and_votes(store: VoteStore) -> tuple[list[PlayersPair], list[CastVote]
         PlayersPair(row["pair_id"], row["family"], row["item_id"], row["left"], row["right"], row["replaced"] > 0)
         for row in found
     ]
-    return made, [_cast(dict(row)) for row in said]
+    return made, [_build_cast_vote(dict(row)) for row in said]
 
 
-def _cast(row: Mapping[str, Any] | sa.RowMapping) -> CastVote:
+def _build_cast_vote(row: Mapping[str, Any] | sa.RowMapping) -> CastVote:
     judge = row["reviewer_id"] if row["reviewer_kind"] == JUDGE_KIND else None
-    return CastVote(row["pair_id"], judge, _preference_of(row), row["void_id"] is not None)
+    return CastVote(row["pair_id"], judge, _get_preference(row), row["void_id"] is not None)
 
 
-def votes_on_equal_texts(store: VoteStore) -> tuple[int, list[str]]:
+def find_equal_text_votes(store: VoteStore) -> tuple[int, list[str]]:
     """How many votes count, and the ids of those on two texts that differ in nothing but case and white space as reviewers read them; texts
     that nobody has count as different."""
     rows = store.rows(_VOTED_TEXTS)
@@ -402,7 +412,7 @@ def votes_on_equal_texts(store: VoteStore) -> tuple[int, list[str]]:
     return len(rows), [row["vote_id"] for row in rows if row["left_text"] and alike[row["pair_id"]]]
 
 
-def _runs_behind(connection: sa.Connection, database: ResponseDatabase, paired: Sequence[Record]) -> dict[str, list[Record]]:
+def _collect_runs(connection: sa.Connection, database: ResponseDatabase, paired: Sequence[Record]) -> dict[str, list[Record]]:
     """Records of the runs behind paired responses, and of which one made which request; none of requests whose run is not known."""
     keys = {key for record in paired for key in record["request_keys"]}
     run = asking_runs.c
@@ -413,7 +423,7 @@ def _runs_behind(connection: sa.Connection, database: ResponseDatabase, paired: 
     )
     asked_by = {
         row["request_key"]: AskingRun(row["code_version"], row["config_hash"])
-        for row in tables.rows_with(connection, database, statement, keys)
+        for row in tables.query_listed_rows(connection, database, statement, keys)
     }
     requests = [
         request_record(record["response_id"], key, asked_by[key].run_id)
@@ -424,7 +434,7 @@ def _runs_behind(connection: sa.Connection, database: ResponseDatabase, paired: 
     return {"run": [run_record(one) for one in sorted(set(asked_by.values()))], "request": requests}
 
 
-class JudgedPair(NamedTuple):
+class JudgeVote(NamedTuple):
     """A vote as a judge gives it: it is not asked how certain it is."""
 
     pair_id: str
@@ -435,17 +445,17 @@ class JudgedPair(NamedTuple):
 def add_judge(store: VoteStore, reviewer_id: str) -> None:
     """Make the judge known as one, whose id every export may show. Done again, it changes nothing."""
     if reviewer_id not in store.reviewers():
-        store.say_of_reviewer(reviewer_id, consent=True, reviewer_kind=JUDGE_KIND)
+        store.record_consent(reviewer_id, consent=True, reviewer_kind=JUDGE_KIND)
 
 
-def own_pairs(store: VoteStore, reviewer_id: str, own_servers: Collection[str] = ()) -> frozenset[str]:
+def list_own_pairs(store: VoteStore, reviewer_id: str, own_servers: Collection[str] = ()) -> frozenset[str]:
     """Ids of the pairs with a response of the judge's own maker; `own_servers`: as of `is_self_judged`."""
-    statement = with_sides(sa.select(tables.pairs.c.pair_id, LEFT_SIDE.c.player, RIGHT_SIDE.c.player))
+    statement = join_sides(sa.select(tables.pairs.c.pair_id, LEFT_SIDE.c.player, RIGHT_SIDE.c.player))
     rows = store.database.read(lambda connection: connection.execute(statement).all())
     return frozenset(pair_id for pair_id, one, other in rows if is_own_pair(reviewer_id, one, other, own_servers))
 
 
-def pairs_voted_on_in_its_name(store: VoteStore, reviewer_id: str, family: str | None = None) -> int:
+def count_impersonated_pairs(store: VoteStore, reviewer_id: str, family: str | None = None) -> int:
     """How many pairs the judge is not asked about because a vote that is not its own stands under its id."""
     vote, pair = tables.votes.c, tables.pairs.c
     statement = sa.select(sa.func.count()).where(vote.reviewer_id == reviewer_id, vote.reviewer_kind != JUDGE_KIND)
@@ -454,7 +464,7 @@ def pairs_voted_on_in_its_name(store: VoteStore, reviewer_id: str, family: str |
     return int(store.database.read(lambda connection: connection.scalar(statement)) or 0)
 
 
-def take_judged(store: VoteStore, reviewer_id: str, judged: Sequence[JudgedPair]) -> int:
+def store_judge_votes(store: VoteStore, reviewer_id: str, judged: Sequence[JudgeVote]) -> int:
     """Store a judge's votes under the time of now, in one transaction; returns how many are new. On each pair its first vote stays."""
     now = store.clock()
     records: list[Record] = [

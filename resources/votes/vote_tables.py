@@ -14,11 +14,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import StoreError
-from dtef_pipeline.preference.judged_pairs import requests_said
+from dtef_pipeline.preference.judged_pairs import parse_request_keys
 from dtef_pipeline.preference.vote_records import RECORD_FIELDS, Record
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.responses.database import ResponseDatabase, chunks
-from resources.responses.schema_versions import schema_found
+from resources.responses.schema_versions import find_schema_version
 
 VOTE_SCHEMA_VERSION = 4
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,29 +29,35 @@ vote_metadata = sa.MetaData()
 _Text, _Hash, _Time = sa.Text, sa.String(32), sa.BigInteger
 
 
-def _key(name: str) -> sa.Column[Any]:
+def _make_key_column(name: str) -> sa.Column[Any]:
     return sa.Column(name, _Hash, primary_key=True)
 
 
-def _texts(*names: str) -> list[sa.Column[Any]]:
+def _make_text_columns(*names: str) -> list[sa.Column[Any]]:
     return [sa.Column(name, _Text, nullable=False) for name in names]
 
 
 vote_versions = sa.Table("preference_store", vote_metadata, sa.Column("schema_version", sa.Integer, primary_key=True))
 project = sa.Table(
-    "preference_project", vote_metadata, sa.Column("place", sa.Integer, primary_key=True, autoincrement=False), *_texts("salt")
+    "preference_project",
+    vote_metadata,
+    sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
+    *_make_text_columns("salt"),
 )
 manifests = sa.Table(
-    "preference_manifests", vote_metadata, _key("manifest_id"), *_texts("family", "snapshot", "code_version", "config_hash")
+    "preference_manifests",
+    vote_metadata,
+    _make_key_column("manifest_id"),
+    *_make_text_columns("family", "snapshot", "code_version", "config_hash"),
 )
 paired_responses = sa.Table(
     "preference_responses",
     vote_metadata,
-    _key("response_id"),
-    *_texts("family", "item_id", "player"),
+    _make_key_column("response_id"),
+    *_make_text_columns("family", "item_id", "player"),
     sa.Column("draw", sa.Integer, nullable=False),
     # `names` and `request_keys` are JSON lists.
-    *_texts("snapshot", "prompt", "text", "names", "request_keys"),
+    *_make_text_columns("snapshot", "prompt", "text", "names", "request_keys"),
     sa.Column("manifest_id", _Hash, sa.ForeignKey(manifests.c.manifest_id)),
 )
 paired_requests = sa.Table(
@@ -62,21 +68,23 @@ paired_requests = sa.Table(
     sa.Column("request_key", _Text, nullable=False),
 )
 # The runs that asked for paired responses, also in another store; of before they were noted there are none.
-paired_runs = sa.Table("preference_runs", vote_metadata, _key("run_id"), *_texts("code_version", "config_hash"))
+paired_runs = sa.Table(
+    "preference_runs", vote_metadata, _make_key_column("run_id"), *_make_text_columns("code_version", "config_hash")
+)
 run_requests = sa.Table(
     "preference_run_requests",
     vote_metadata,
-    _key("request_id"),
+    _make_key_column("request_id"),
     sa.Column("response_id", _Hash, sa.ForeignKey(paired_responses.c.response_id), nullable=False),
-    *_texts("request_key"),
+    *_make_text_columns("request_key"),
     sa.Column("run_id", _Hash, sa.ForeignKey(paired_runs.c.run_id), nullable=False),
     sa.UniqueConstraint("response_id", "request_key"),
 )
 pairs = sa.Table(
     "preference_pairs",
     vote_metadata,
-    _key("pair_id"),
-    *_texts("family", "item_id"),
+    _make_key_column("pair_id"),
+    *_make_text_columns("family", "item_id"),
     sa.Column("draw", sa.Integer, nullable=False),
     sa.Column("left_id", _Hash, sa.ForeignKey(paired_responses.c.response_id), nullable=False),
     sa.Column("right_id", _Hash, sa.ForeignKey(paired_responses.c.response_id), nullable=False),
@@ -92,18 +100,18 @@ reviewers = sa.Table(
     vote_metadata,
     sa.Column("reviewer_id", _Text, primary_key=True),
     sa.Column("said_at", _Time, primary_key=True, autoincrement=False),
-    *_texts("reviewer_kind"),
+    *_make_text_columns("reviewer_kind"),
     sa.Column("consent", sa.Boolean, nullable=False),
     sa.Column("pseudonymous", sa.Boolean, nullable=False),
 )
 votes = sa.Table(
     "preference_votes",
     vote_metadata,
-    _key("vote_id"),
+    _make_key_column("vote_id"),
     sa.Column("pair_id", _Hash, sa.ForeignKey(pairs.c.pair_id), nullable=False),
-    *_texts("reviewer_id", "reviewer_kind", "choice", "shown_as_a"),
+    *_make_text_columns("reviewer_id", "reviewer_kind", "choice", "shown_as_a"),
     sa.Column("confidence", sa.Integer),
-    *_texts("justification"),
+    *_make_text_columns("justification"),
     sa.Column("voted_at", _Time),
     sa.UniqueConstraint("pair_id", "reviewer_id"),
 )
@@ -120,19 +128,19 @@ judging_requests = sa.Table(
 voids = sa.Table(
     "preference_voids",
     vote_metadata,
-    _key("void_id"),
+    _make_key_column("void_id"),
     sa.Column("vote_id", _Hash, sa.ForeignKey(votes.c.vote_id), nullable=False, unique=True),
-    *_texts("admin", "reason"),
+    *_make_text_columns("admin", "reason"),
     sa.Column("voided_at", _Time, nullable=False),
 )
 actions = sa.Table(
     "preference_actions",
     vote_metadata,
     sa.Column("place", sa.Integer, primary_key=True),
-    *_texts("who"),
+    *_make_text_columns("who"),
     sa.Column("done_at", _Time, nullable=False),
     # `before` and `after` are JSON objects.
-    *_texts("what", "before", "after"),
+    *_make_text_columns("what", "before", "after"),
 )
 LEFT_SIDE = paired_responses.alias("of_left")
 RIGHT_SIDE = paired_responses.alias("of_right")
@@ -160,14 +168,14 @@ _KEPT_AS_JSON = frozenset({"names", "request_keys"})
 _TIMES_KEPT = frozenset({"made_at", "said_at", "voted_at", "voided_at"})
 
 
-def with_sides(statement: sa.Select[Any]) -> sa.Select[Any]:
+def join_sides(statement: sa.Select[Any]) -> sa.Select[Any]:
     """A statement on pairs, with the response on the left and the one on the right of each."""
     return statement.join(LEFT_SIDE, LEFT_SIDE.c.response_id == pairs.c.left_id).join(
         RIGHT_SIDE, RIGHT_SIDE.c.response_id == pairs.c.right_id
     )
 
 
-def rows_with(
+def query_listed_rows(
     connection: sa.Connection, database: ResponseDatabase, statement: sa.Select[Any], values: Iterable[str]
 ) -> Iterator[sa.RowMapping]:
     """The rows of a statement on `database.listed`, which stands for the values, however many there are."""
@@ -180,13 +188,13 @@ def make_vote_tables(database: ResponseDatabase) -> str:
 
     Raises StoreError when code of another version wrote them.
     """
-    found = database.read(_found_salt)
-    return found if found is not None else database.write(_made, alone=True)
+    found = database.read(_find_salt)
+    return found if found is not None else database.write(_make_salt, alone=True)
 
 
-def _found_salt(connection: sa.Connection) -> str | None:
+def _find_salt(connection: sa.Connection) -> str | None:
     """None: the tables are not there."""
-    version = schema_found(connection, vote_versions, VOTE_SCHEMA_VERSION, "the votes were")
+    version = find_schema_version(connection, vote_versions, VOTE_SCHEMA_VERSION, "the votes were")
     if version is not None and version < VOTE_SCHEMA_VERSION:
         raise StoreError(
             f"the votes were written by an earlier dtef-pipeline (schema version {version}; this one knows {VOTE_SCHEMA_VERSION}): "
@@ -195,9 +203,9 @@ def _found_salt(connection: sa.Connection) -> str | None:
     return None if version is None else connection.scalar(sa.select(project.c.salt))
 
 
-def _made(connection: sa.Connection) -> str:
+def _make_salt(connection: sa.Connection) -> str:
     """A second process waits for the first, and finds what it made."""
-    if (found := _found_salt(connection)) is not None:
+    if (found := _find_salt(connection)) is not None:
         return found
     vote_metadata.create_all(connection)
     connection.execute(sa.insert(vote_versions).values(schema_version=VOTE_SCHEMA_VERSION))
@@ -211,12 +219,12 @@ def microseconds(time: datetime) -> int:
     return (time - BEGINNING) // timedelta(microseconds=1)
 
 
-def time_of(kept: int | None) -> datetime | None:
+def decode_time(kept: int | None) -> datetime | None:
     """The time that was kept as microseconds."""
     return None if kept is None else BEGINNING + timedelta(microseconds=kept)
 
 
-def stored_row(record: Record) -> dict[str, Any]:
+def encode_row(record: Record) -> dict[str, Any]:
     """A record as its table keeps it."""
     row = dict(record)
     for name, value in record.items():
@@ -235,14 +243,14 @@ def record_of(kind: str, row: Mapping[str, Any] | sa.RowMapping) -> Record:
     for name in RECORD_FIELDS[kind]:
         value = row[name]
         if name in _TIMES_KEPT:
-            value = None if name == "said_at" and value == 0 else time_of(value)
+            value = None if name == "said_at" and value == 0 else decode_time(value)
         record[name] = json.loads(value) if name in _KEPT_AS_JSON else value
     return record
 
 
 def add_rows(connection: sa.Connection, database: ResponseDatabase, kind: str, records: Sequence[Record]) -> int:
     """How many records are new; those that are there already stay as they are."""
-    added = _add(connection, database, TABLE_OF_KIND[kind], [stored_row(record) for record in records])
+    added = _add(connection, database, TABLE_OF_KIND[kind], [encode_row(record) for record in records])
     if kind == "response":
         requests = [
             {"response_id": record["response_id"], "place": place, "request_key": key}
@@ -255,7 +263,7 @@ def add_rows(connection: sa.Connection, database: ResponseDatabase, kind: str, r
             {"vote_id": record["vote_id"], "place": place, "request_key": key}
             for record in records
             if record["reviewer_kind"] == "judge"
-            for place, key in enumerate(requests_said(record["justification"]))
+            for place, key in enumerate(parse_request_keys(record["justification"]))
         ]
         _add(connection, database, judging_requests, judged)
     return added
@@ -270,27 +278,27 @@ def _add(connection: sa.Connection, database: ResponseDatabase, table: sa.Table,
     return added
 
 
-def note_action(connection: sa.Connection, who: str, when: datetime, what: str, before: object, after: object) -> None:
+def record_action(connection: sa.Connection, who: str, when: datetime, what: str, before: object, after: object) -> None:
     """One row per action of an administrator, in the transaction of the action itself."""
-    said = [json.dumps(one, ensure_ascii=False, sort_keys=True, default=_spelled) for one in (before, after)]
-    row = {"who": well_formed(who), "done_at": microseconds(when), "what": what, "before": said[0], "after": said[1]}
+    said = [json.dumps(one, ensure_ascii=False, sort_keys=True, default=_format_time) for one in (before, after)]
+    row = {"who": replace_surrogates(who), "done_at": microseconds(when), "what": what, "before": said[0], "after": said[1]}
     connection.execute(sa.insert(actions).values(**row))
 
 
-def _spelled(value: object) -> str:
+def _format_time(value: object) -> str:
     """A time as answers spell it; what JSON has no form for, as text."""
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def noted_action(connection: sa.Connection, who: str, when: datetime, what: str) -> dict[str, Any] | None:
-    """What an action of this moment led to, as `note_action` was told of it; None: there is none."""
+def find_noted_action(connection: sa.Connection, who: str, when: datetime, what: str) -> dict[str, Any] | None:
+    """What an action of this moment led to, as `record_action` was told of it; None: there is none."""
     row = actions.c
-    noted = sa.select(row.after).where(row.who == well_formed(who), row.done_at == microseconds(when), row.what == what)
+    noted = sa.select(row.after).where(row.who == replace_surrogates(who), row.done_at == microseconds(when), row.what == what)
     found = connection.scalar(noted.order_by(row.place.desc()).limit(1))
     return None if found is None else dict(json.loads(found))
 
 
-def latest_reviewers(reviewer_rows: Iterable[Record]) -> dict[str, Record]:
+def choose_latest_reviewers(reviewer_rows: Iterable[Record]) -> dict[str, Record]:
     """What holds of each reviewer: what was said last."""
     return {
         record["reviewer_id"]: record for record in sorted(reviewer_rows, key=lambda record: record["said_at"] or BEGINNING)

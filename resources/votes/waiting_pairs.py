@@ -18,11 +18,11 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import UnknownPair
-from dtef_pipeline.identity import normalized
+from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.judging.hidden_names import Blinding
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from resources.votes.vote_store import VoteStore
-from resources.votes.vote_tables import LEFT_SIDE, RIGHT_SIDE, paired_responses, pairs, votes, with_sides
+from resources.votes.vote_tables import LEFT_SIDE, RIGHT_SIDE, join_sides, paired_responses, pairs, votes
 
 LayOut = Callable[[str, BlindedPair], BlindedPair]
 """How people read a pair of a family, given the name of the family."""
@@ -55,7 +55,7 @@ class _Counts(NamedTuple):
     votes: int
 
 
-class _InHand(NamedTuple):
+class _HeldPair(NamedTuple):
     pair_id: str
     until: float
     """Of the clock."""
@@ -73,39 +73,39 @@ class WaitingPairs:
         self._known = _Counts(-1, -1, -1)
         self._looked_at = -math.inf
         self._order = _Order({}, {})
-        self._in_hand: OrderedDict[tuple[str, str | None], _InHand] = OrderedDict()
+        self._in_hand: OrderedDict[tuple[str, str | None], _HeldPair] = OrderedDict()
         self._names: Blinding | None = None
-        self._kept = _KeptPairs()
+        self._kept = _PairCache()
 
-    def next_for(self, reviewer_id: str, family: str | None = None, later: Sequence[str] = ()) -> BlindedPair | None:
+    def choose_next(self, reviewer_id: str, family: str | None = None, later: Sequence[str] = ()) -> BlindedPair | None:
         """The next pair for a reviewer, the same one until the reviewer votes on it; None: there is none left.
 
         `later`: ids of pairs that come after all others, in this order. Raises StoreError when the store cannot be read.
         """
         with self._lock:
-            self._look(self._clock() - self._looked_at >= _LOOKED_AT_EVERY_S)
-            found = self._chosen(reviewer_id, family, later)
-            if found is None and self._look(True):
-                found = self._chosen(reviewer_id, family, later)
+            self._refresh(self._clock() - self._looked_at >= _LOOKED_AT_EVERY_S)
+            found = self._choose_pair(reviewer_id, family, later)
+            if found is None and self._refresh(True):
+                found = self._choose_pair(reviewer_id, family, later)
             return found
 
     def pair(self, pair_id: str) -> BlindedPair:
-        """One pair as reviewers get it. Raises UnknownPair, and StoreError as `next_for`."""
+        """One pair as reviewers get it. Raises UnknownPair, and StoreError as `choose_next`."""
         with self._lock:
-            self._look(pair_id not in self._order.family_of)
-            if (found := self._served(pair_id)) is None:
+            self._refresh(pair_id not in self._order.family_of)
+            if (found := self._serve_pair(pair_id)) is None:
                 raise UnknownPair(f"there is no pair {pair_id[:80]!r} that is served")
             return found
 
     def progress(self, reviewer_id: str) -> ReviewerProgress:
-        """How many pairs the reviewer has voted on, and how many are left: exactly, where few are. Raises StoreError as `next_for`."""
+        """How many pairs the reviewer has voted on, and how many are left: exactly, where few are. Raises StoreError as `choose_next`."""
         with self._lock:
-            self._look(self._clock() - self._looked_at >= _LOOKED_AT_EVERY_S)
+            self._refresh(self._clock() - self._looked_at >= _LOOKED_AT_EVERY_S)
             statement = sa.select(votes.c.pair_id).where(votes.c.reviewer_id == reviewer_id)
             own = set(self._store.database.read(lambda connection: connection.scalars(statement).all()))
             left = [one for one in self._order.family_of if one not in own and one not in self._kept.alike]
             is_exact = len(left) <= _COUNTED_EXACTLY
-            number = sum(self._served(one) is not None for one in left) if is_exact else len(left)
+            number = sum(self._serve_pair(one) is not None for one in left) if is_exact else len(left)
             return ReviewerProgress(len(own), number, is_exact)
 
     def voted(self, pair_id: str, reviewer_id: str) -> None:
@@ -113,77 +113,77 @@ class WaitingPairs:
         with self._lock:
             for key in ((reviewer_id, None), (reviewer_id, self._order.family_of.get(pair_id))):
                 if key in self._in_hand and self._in_hand[key].pair_id == pair_id:
-                    self._let_go(key)
+                    self._release_pair(key)
             if pair_id in self._order.family_of:
                 self._order.count(pair_id, votes=1)
             self._known = self._known._replace(votes=self._known.votes + 1)
 
-    def look_again(self) -> None:
+    def refresh_pairs(self) -> None:
         """Ask the database with the next pair, since this process has added something."""
         with self._lock:
             self._looked_at = -math.inf
 
-    def _look(self, asked: bool) -> bool:
+    def _refresh(self, asked: bool) -> bool:
         """Bring in what is new, if the database is asked at all; returns whether anything is."""
         if not asked and self._known.pairs >= 0:
             return False
         database, before = self._store.database, self._known
-        now = database.read(_counts)
+        now = database.read(_read_counts)
         if now.responses != before.responses:
-            self._names, self._kept = self._store.hidden_names(), _KeptPairs()
+            self._names, self._kept = self._store.hidden_names(), _PairCache()
         if now != before:
-            family_of = self._order.family_of if now.pairs == before.pairs else database.read(_families)
-            self._order = _Order(family_of, database.read(_votes_by_pair))
+            family_of = self._order.family_of if now.pairs == before.pairs else database.read(_read_families)
+            self._order = _Order(family_of, database.read(_count_votes_by_pair))
             for held in self._in_hand.values():
                 self._order.count(held.pair_id, in_hand=1)
         self._known, self._looked_at = now, self._clock()
         return now != before
 
-    def _chosen(self, reviewer_id: str, family: str | None, later: Sequence[str]) -> BlindedPair | None:
-        self._let_go_of_the_late()
+    def _choose_pair(self, reviewer_id: str, family: str | None, later: Sequence[str]) -> BlindedPair | None:
+        self._release_late()
         held, last = self._in_hand.get((reviewer_id, family)), frozenset(later)
         first = [held.pair_id] if held and held.pair_id not in last else []
         ids = (one for one in self._order.ids(family) if one not in last)
-        for some in _pieces(chain(ids, self._order.only(later, family)), first):
-            own = self._voted_on(reviewer_id, some)
+        for some in _split_growing(chain(ids, self._order.only(later, family)), first):
+            own = self._find_voted(reviewer_id, some)
             for pair_id in some:
-                if pair_id not in own and (found := self._served(pair_id)) is not None:
+                if pair_id not in own and (found := self._serve_pair(pair_id)) is not None:
                     self._hold((reviewer_id, family), pair_id)
                     return found
         return None
 
-    def _voted_on(self, reviewer_id: str, some: Sequence[str]) -> set[str]:
+    def _find_voted(self, reviewer_id: str, some: Sequence[str]) -> set[str]:
         database, vote = self._store.database, votes.c
         statement = sa.select(vote.pair_id).where(vote.reviewer_id == reviewer_id, vote.pair_id.in_(database.listed))
         return set(database.read(lambda connection: connection.scalars(statement, database.keys(some)).all()))
 
-    def _served(self, pair_id: str) -> BlindedPair | None:
+    def _serve_pair(self, pair_id: str) -> BlindedPair | None:
         """The pair as a reviewer gets it; None: its texts read alike."""
         if pair_id not in self._order.family_of or pair_id in self._kept.alike:
             return None
         if (kept := self._kept.get(pair_id)) is not None:
             return kept
-        pair = self._store.served(pair_id, self._names)
-        if normalized(pair.run_a) == normalized(pair.run_b):
+        pair = self._store.reviewer_view(pair_id, self._names)
+        if normalize_text(pair.run_a) == normalize_text(pair.run_b):
             self._kept.alike.add(pair_id)
             return None
         return self._kept.keep(self._lay_out(self._order.family_of[pair_id], pair))
 
     def _hold(self, key: tuple[str, str | None], pair_id: str) -> None:
         if key in self._in_hand:
-            self._let_go(key)
+            self._release_pair(key)
         if len(self._in_hand) >= _MOST_IN_HAND:
-            self._let_go(next(iter(self._in_hand)))
-        self._in_hand[key] = _InHand(pair_id, self._clock() + _IN_HAND_S)
+            self._release_pair(next(iter(self._in_hand)))
+        self._in_hand[key] = _HeldPair(pair_id, self._clock() + _IN_HAND_S)
         self._order.count(pair_id, in_hand=1)
 
-    def _let_go(self, key: tuple[str, str | None]) -> None:
+    def _release_pair(self, key: tuple[str, str | None]) -> None:
         self._order.count(self._in_hand.pop(key).pair_id, in_hand=-1)
 
-    def _let_go_of_the_late(self) -> None:
+    def _release_late(self) -> None:
         now = self._clock()
         while self._in_hand and next(iter(self._in_hand.values())).until <= now:
-            self._let_go(next(iter(self._in_hand)))
+            self._release_pair(next(iter(self._in_hand)))
 
 
 class _Order:
@@ -201,11 +201,11 @@ class _Order:
         """Add to the votes that the pair has, and to the reviewers who have it in hand."""
         if pair_id not in self.family_of:
             return
-        place, shelf = self._place(pair_id)
+        place, shelf = self._find_place(pair_id)
         shelf.pop(bisect_left(shelf, place))
         self._votes[pair_id] += votes
         self._in_hand[pair_id] = max(0, self._in_hand[pair_id] + in_hand)
-        place, shelf = self._place(pair_id)
+        place, shelf = self._find_place(pair_id)
         insort(shelf, place)
 
     def ids(self, family: str | None) -> Iterator[str]:
@@ -217,12 +217,12 @@ class _Order:
         """Those of the ids that are of pairs there are, in the order given; of one family only, if it is named."""
         return [one for one in ids if one in self.family_of and family in (None, self.family_of[one])]
 
-    def _place(self, pair_id: str) -> tuple[tuple[int, str], list[tuple[int, str]]]:
+    def _find_place(self, pair_id: str) -> tuple[tuple[int, str], list[tuple[int, str]]]:
         has = self._votes[pair_id]
         return (has, pair_id), self._shelves.setdefault(has + self._in_hand[pair_id], [])
 
 
-class _KeptPairs:
+class _PairCache:
     """Pairs that were served lately, as long as they have few characters together."""
 
     def __init__(self) -> None:
@@ -244,7 +244,7 @@ class _KeptPairs:
         return pair
 
 
-def _pieces(ids: Iterator[str], first: Sequence[str]) -> Iterator[Sequence[str]]:
+def _split_growing(ids: Iterator[str], first: Sequence[str]) -> Iterator[Sequence[str]]:
     """The ids in pieces that grow, `first` before them."""
     sizes = iter(_PAIRS_TOGETHER)
     some = [*first, *islice(ids, _PAIRS_TOGETHER[0])]
@@ -253,17 +253,17 @@ def _pieces(ids: Iterator[str], first: Sequence[str]) -> Iterator[Sequence[str]]
         some = list(islice(ids, next(sizes, _PAIRS_TOGETHER[-1])))
 
 
-def _counts(connection: sa.Connection) -> _Counts:
+def _read_counts(connection: sa.Connection) -> _Counts:
     counted = (sa.select(sa.func.count()).select_from(table).scalar_subquery() for table in (paired_responses, pairs, votes))
     return _Counts(*connection.execute(sa.select(*counted)).one())
 
 
-def _families(connection: sa.Connection) -> dict[str, str]:
+def _read_families(connection: sa.Connection) -> dict[str, str]:
     """The family of each pair that has two different texts, by its id."""
-    statement = with_sides(sa.select(pairs.c.pair_id, pairs.c.family)).where(LEFT_SIDE.c.text != RIGHT_SIDE.c.text)
+    statement = join_sides(sa.select(pairs.c.pair_id, pairs.c.family)).where(LEFT_SIDE.c.text != RIGHT_SIDE.c.text)
     return dict(connection.execute(statement).all())
 
 
-def _votes_by_pair(connection: sa.Connection) -> dict[str, int]:
+def _count_votes_by_pair(connection: sa.Connection) -> dict[str, int]:
     statement = sa.select(votes.c.pair_id, sa.func.count()).group_by(votes.c.pair_id)
     return dict(connection.execute(statement).all())

@@ -13,8 +13,8 @@ import dagster as dg
 import pytest
 
 from assets.engine.roll_up_names import ROLL_UP_NAMES
-from assets.launch import STAGE_NAMES, Launched, materialize
-from assets.survey.rounds import ROUND_SEGMENT, known_keys, register_round
+from assets.launch import STAGE_NAMES, LaunchResult, materialize
+from assets.survey.rounds import ROUND_SEGMENT, list_known_keys, register_round
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.adapters import read_survey, read_surveys
 from resources.sources import Sources
@@ -54,18 +54,20 @@ class Pipeline:
 
     @property
     def keys(self) -> list[str]:
-        return known_keys(self.instance)
+        return list_known_keys(self.instance)
 
     def register(self, path: Path) -> None:
         for survey in read_surveys(path):
             register_round(self.instance, Sources(self.house, read_survey), survey, path, min_n=10)
 
-    def run(self, names: Sequence[str] = STAGE_NAMES, keys: Sequence[str] | None = None, **config: dict[str, Any]) -> Launched:
+    def run(
+        self, names: Sequence[str] = STAGE_NAMES, keys: Sequence[str] | None = None, **config: dict[str, Any]
+    ) -> LaunchResult:
         """Materialize stages, by default all six, for all partitions; `config` by asset name."""
         config.setdefault("predictions", {"models": ["baseline/uniform"]})
         return materialize(self.instance, names, self.keys if keys is None else keys, config)
 
-    def roll_up(self) -> Launched:
+    def roll_up(self) -> LaunchResult:
         return materialize(self.instance, ROLL_UP_NAMES, [], {})
 
     def status(self, asset: str) -> dict[str, str | None]:
@@ -73,16 +75,16 @@ class Pipeline:
         found = self.instance.get_status_by_partition(dg.AssetKey(asset), self.keys, ROUND_SEGMENT) or {}
         return {key: found[key].value if found.get(key) else None for key in self.keys}  # type: ignore[union-attr]
 
-    def checks(self, outcome: Launched) -> dict[str, bool]:
+    def checks(self, outcome: LaunchResult) -> dict[str, bool]:
         """Whether each check of the runs passed, by name."""
         evaluations = self._events(outcome, dg.DagsterEventType.ASSET_CHECK_EVALUATION)
         return {event.asset_check_evaluation_data.check_name: event.asset_check_evaluation_data.passed for event in evaluations}
 
-    def materializations(self, outcome: Launched) -> list[Any]:
+    def materializations(self, outcome: LaunchResult) -> list[Any]:
         events = self._events(outcome, dg.DagsterEventType.ASSET_MATERIALIZATION)
         return [event.step_materialization_data.materialization for event in events]
 
-    def _events(self, outcome: Launched, kind: dg.DagsterEventType) -> list[Any]:
+    def _events(self, outcome: LaunchResult, kind: dg.DagsterEventType) -> list[Any]:
         return [entry.dagster_event for run_id in outcome.run_ids for entry in self.instance.all_logs(run_id, of_type=kind)]
 
     def file(self, table: str, key: str, **levels: str) -> Path:

@@ -66,7 +66,7 @@ def home(state: Path) -> Iterator[Home]:
 
 
 def fault(home: Home) -> str | None:
-    return home.state().fault_of_ticks(datetime.now(UTC), QUEUE_SENSOR)
+    return home.state().find_sensor_fault(datetime.now(UTC), QUEUE_SENSOR)
 
 
 def raised(error: Exception, cause: Exception | None = None) -> Exception:

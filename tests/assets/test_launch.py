@@ -71,7 +71,9 @@ def test_a_run_in_another_container_of_the_same_host_name_is_left_alone(
 
     monkeypatch.setattr("assets.launch.defs", dg.Definitions([nothing]))
     with monkeypatch.context() as there:
-        there.setattr("resources.responses.processes._machine", lambda: f"{socket.gethostname()} the-same-boot pid:[1]")
+        there.setattr(
+            "resources.responses.processes._identify_machine", lambda: f"{socket.gethostname()} the-same-boot pid:[1]"
+        )
         there.setattr(os, "getpid", lambda: ended)
         begun: list[str] = []
         (run_id,) = materialize(instance, ["nothing"], [], {}, on_step=begun.append).run_ids

@@ -67,7 +67,7 @@ def test_partitions_of_commands_are_those_of_the_assets() -> None:
 @pytest.mark.parametrize("family", loaded.EVERY_FAMILY)
 def test_a_family_is_loaded_by_itself_as_within_the_whole(family: str) -> None:
     """A run of a command and one that the UI starts are of the same assets, checks included."""
-    alone = dg.Definitions(**loaded.assets_of(family)).resolve_asset_graph()
+    alone = dg.Definitions(**loaded.collect_plugin_assets(family)).resolve_asset_graph()
     own = [dg.AssetKey(name) for name in launch._STARTED[family]]
     assert set(own) <= alone.materializable_asset_keys
     for key in own:

@@ -15,9 +15,9 @@ import pytest
 import assets.survey.stages
 from assets.definitions import defs
 from assets.launch import STAGE_NAMES
-from dtef_pipeline.cli.started_runs import dagster_instance
+from dtef_pipeline.cli.started_runs import open_dagster_instance
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.observe import Observed
+from dtef_pipeline.survey.observe import ObservedRound
 from resources.warehouse import Warehouse
 from tests.assets.conftest import GREEN, RED, Pipeline, write_survey
 
@@ -28,7 +28,7 @@ BAD = "T1/country:india"
 class TestOneBadPartition:
     @pytest.fixture
     def on_disk(self, state: Path) -> Iterator[Pipeline]:
-        with dagster_instance() as instance:
+        with open_dagster_instance() as instance:
             made = Pipeline(instance, Warehouse(state / "warehouse"))
             made.register(write_survey(state / "surveys.csv", ["T1"]))
             yield made
@@ -86,7 +86,7 @@ class TestOneBadPartition:
 
     def test_a_re_execution_tries_the_failed_partition_again(self, done: Pipeline) -> None:
         """Dagster copies a run's tags to its re-execution: the mended partition used to be skipped as failed."""
-        from assets.stage.partitions import range_tags
+        from assets.stage.partitions import build_range_tags
 
         pipeline = done
         file = pipeline.file("survey_responses", BAD)
@@ -99,7 +99,7 @@ class TestOneBadPartition:
         again = defs.resolve_implicit_global_asset_job_def().execute_in_process(
             instance=pipeline.instance,
             asset_selection=[dg.AssetKey("blueprints")],
-            tags={**run.tags, **range_tags(pipeline.keys)},
+            tags={**run.tags, **build_range_tags(pipeline.keys)},
             raise_on_error=False,
         )
         assert again.success
@@ -149,9 +149,9 @@ def test_each_blocking_check_sees_what_it_is_for(done: Pipeline) -> None:
 def test_a_check_that_fails_stops_the_run_before_the_next_stage(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     good = assets.survey.stages.observe
 
-    def spoiled(*args: Any, **kwargs: Any) -> Observed:
+    def spoiled(*args: Any, **kwargs: Any) -> ObservedRound:
         observed = good(*args, **kwargs)
-        return Observed(replaced(observed.responses, "n", 9), observed.quarantine, observed.findings)
+        return ObservedRound(replaced(observed.responses, "n", 9), observed.quarantine, observed.findings)
 
     monkeypatch.setattr(assets.survey.stages, "observe", spoiled)
     outcome = pipeline.run()

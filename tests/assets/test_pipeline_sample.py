@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from assets.engine.roll_up_names import BOARD_NAMES
-from assets.launch import STAGE_NAMES, Launched
+from assets.launch import STAGE_NAMES, LaunchResult
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.statistics.seed import SEED
@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pipeline, Launched, Launched]]:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pipeline, LaunchResult, LaunchResult]]:
     """Both shipped rounds, ingested and run once."""
     folder = tmp_path_factory.mktemp("sample")
     with pytest.MonkeyPatch.context() as patch:
@@ -35,21 +35,23 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pipeline, La
 
 
 class TestSample:
-    def test_everything_is_one_run_and_one_for_the_roll_ups(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
+    def test_everything_is_one_run_and_one_for_the_roll_ups(self, ran: tuple[Pipeline, LaunchResult, LaunchResult]) -> None:
         pipeline, stages, boards = ran
         assert stages.failures == boards.failures == ()
         runs = pipeline.instance.get_runs()
         assert {run.run_id for run in runs} == {*stages.run_ids, *boards.run_ids}
         assert [run.status for run in runs] == [dg.DagsterRunStatus.SUCCESS] * 2
 
-    def test_every_partition_of_every_stage_is_green(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
+    def test_every_partition_of_every_stage_is_green(self, ran: tuple[Pipeline, LaunchResult, LaunchResult]) -> None:
         pipeline, stages, _ = ran
         assert len(pipeline.keys) == 52
         for stage in STAGE_NAMES:
             assert set(pipeline.status(stage).values()) == {GREEN}, stage
         assert len(pipeline.materializations(stages)) == 6 * 52
 
-    def test_each_partition_says_how_many_rows_it_has_and_shows_some(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
+    def test_each_partition_says_how_many_rows_it_has_and_shows_some(
+        self, ran: tuple[Pipeline, LaunchResult, LaunchResult]
+    ) -> None:
         pipeline, stages, _ = ran
         counts: dict[tuple[str, str], int] = {}
         for event in pipeline.materializations(stages):
@@ -61,13 +63,15 @@ class TestSample:
             # Only baselines were asked, and they do not drift.
             assert (count > 0) is (table != "drift_checks"), (table, key)
 
-    def test_all_checks_passed(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
+    def test_all_checks_passed(self, ran: tuple[Pipeline, LaunchResult, LaunchResult]) -> None:
         pipeline, stages, _ = ran
         found = pipeline.checks(stages)
         assert len(found) == 15
         assert [name for name, passed in found.items() if not passed] == []
 
-    def test_predictions_have_one_row_for_each_prompt_model_and_level(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
+    def test_predictions_have_one_row_for_each_prompt_model_and_level(
+        self, ran: tuple[Pipeline, LaunchResult, LaunchResult]
+    ) -> None:
         with ran[0].house.connect() as connection:
             rows = connection.execute("SELECT count(*), count(DISTINCT request_key) FROM predictions").fetchone()
             missing = connection.execute("SELECT DISTINCT model, round FROM scores WHERE status = 'missing'").fetchall()
@@ -81,7 +85,7 @@ class TestSample:
         assert {model for model, _ in missing} == {"baseline/previous-round"}
         assert zeros == 0
 
-    def test_boards_and_report_are_there_for_other_tools(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
+    def test_boards_and_report_are_there_for_other_tools(self, ran: tuple[Pipeline, LaunchResult, LaunchResult]) -> None:
         pipeline, _, boards = ran
         root = Path(pipeline.house.root)
         assert "Surveys" in (root / "report" / "index.html").read_text(encoding="utf-8")
@@ -96,7 +100,9 @@ class TestSample:
         (of_board,) = (e for e in pipeline.materializations(boards) if e.asset_key == dg.AssetKey("leaderboard"))
         assert of_board.metadata["dagster/row_count"].value == len(board)
 
-    def test_what_boards_show_is_tested_with_a_recorded_seed_and_drawn(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
+    def test_what_boards_show_is_tested_with_a_recorded_seed_and_drawn(
+        self, ran: tuple[Pipeline, LaunchResult, LaunchResult]
+    ) -> None:
         pipeline, _, boards = ran
         said = {event.asset_key.to_user_string(): event.metadata for event in pipeline.materializations(boards)}
         for name in BOARD_NAMES:

@@ -12,13 +12,13 @@ from assets.games.night import nightly_games
 from assets.qa.night import nightly_questions
 from assets.rubric.night import nightly_rubrics
 from assets.survey.nightly import nightly_drift_schedule
-from dtef_pipeline.cli.started_runs import dagster_instance
+from dtef_pipeline.cli.started_runs import open_dagster_instance
 from tests.assets.ticks import tick
 
 
 def test_a_schedule_that_was_evaluated_leaves_no_storage_of_its_instance_behind(state: Path) -> None:
     before = DefsStateStorage.get()
-    with dagster_instance() as instance:
+    with open_dagster_instance() as instance:
         within = DefsStateStorage.get()
         for schedule in (nightly_drift_schedule, nightly_rubrics, nightly_questions, nightly_games):
             assert isinstance(tick(schedule, instance, datetime(2026, 3, 1, 2, 0, tzinfo=UTC)), dg.SkipReason)

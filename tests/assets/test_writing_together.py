@@ -35,7 +35,7 @@ def test_a_run_waits_while_another_writes_the_partition_and_keeps_its_rows(pipel
             pipeline.run(["predictions"], keys=[KEY], predictions={"models": ["baseline/leave-one-out-marginal"]})
         )
     )
-    with ResponseStore(Settings.from_environment().responses_url) as store, Claims(store) as claims:
+    with ResponseStore(Settings.read_environment().responses_url) as store, Claims(store) as claims:
         with claims.alone([digest("predictions", KEY)]):
             run.start()
             until = time.monotonic() + 30

@@ -26,7 +26,7 @@ class Box(Part):
 def read(tmp_path: Path, text: str, members: dict[str, str] | None = None) -> Box:
     path = tmp_path / "box.yaml"
     path.write_text(text, encoding="utf-8")
-    return read_document(path, "box file", Box.model_fields, members).checked(Box)
+    return read_document(path, "box file", Box.model_fields, members).validate_as(Box)
 
 
 @pytest.mark.parametrize(

@@ -13,25 +13,33 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from assets.survey.predictor import limited_prompts
+from assets.survey.predictor import choose_limited_prompts
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.identity import blueprint_hash, digest, messages_id, partition_key, prompt_id, request_key, request_keys
-from dtef_pipeline.qa.answering import QA_CALLS, qa_requests
+from dtef_pipeline.identity import (
+    compute_blueprint_hash,
+    compute_messages_id,
+    digest,
+    partition_key,
+    prompt_id,
+    request_key,
+    request_keys,
+)
+from dtef_pipeline.qa.answering import QA_CALLS, build_qa_requests
 from dtef_pipeline.qa.item_files.item_rows import truth_id
 from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
-from dtef_pipeline.qa.judging.arbitration import arbitrations
+from dtef_pipeline.qa.judging.arbitration import iterate_arbitrations
 from dtef_pipeline.qa.model import QaItem
-from dtef_pipeline.qa.prompt_rows import AskedHow, cited_prompts, plain_prompts
+from dtef_pipeline.qa.prompt_rows import AskSettings, build_cited_prompts, build_plain_prompts
 from dtef_pipeline.qa.tables import QA_SPACE
-from dtef_pipeline.qa.transcripts.retriever import retriever_of
+from dtef_pipeline.qa.transcripts.retriever import make_retriever
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.survey.baselines.baselines import baseline_distribution
+from dtef_pipeline.survey.baselines.baselines import predict_distribution
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.identity import question_key
+from dtef_pipeline.survey.identity import make_question_key
 from dtef_pipeline.survey.observe import SHUFFLE_SEED
 from dtef_pipeline.survey.predictions import CALLS
-from dtef_pipeline.survey.question_draw import segment_order
-from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
+from dtef_pipeline.survey.question_draw import draw_segment_order
+from dtef_pipeline.survey.scoring.references import CEILING_SEED, compute_reference_scores
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import BLUEPRINTS, PREDICTIONS
 from tests.made.qa_items import BIRD, BIRDS_SHOWN, KEEPER, ROWERS, TWICE, light_documents
@@ -67,13 +75,19 @@ def test_prompt_ids() -> None:
 
 def test_ids_of_conversations() -> None:
     said = [("system", "Be brief."), ("user", "Zeile 1\nline 2"), ("assistant", "…"), ("user", "Why?")]
-    assert messages_id(said) == "0bf3465798b6ea1e92785df611dacba3"
-    assert messages_id(said, response_schema='{"type":"array"}', answer_tokens=1024) == "47d02406ba86617ea7ff5bf5559a7a15"
+    assert compute_messages_id(said) == "0bf3465798b6ea1e92785df611dacba3"
+    assert (
+        compute_messages_id(said, response_schema='{"type":"array"}', answer_tokens=1024) == "47d02406ba86617ea7ff5bf5559a7a15"
+    )
 
 
 def test_the_hash_of_a_segment() -> None:
-    assert blueprint_hash([]) == "4f53cda18c2baa0c0354bb5f9a3ecbe5"
-    assert blueprint_hash([PROMPT, "ff", "00"]) == blueprint_hash(["00", "ff", PROMPT]) == "23e1295fcf4f8bab275fb953f6c4c8b9"
+    assert compute_blueprint_hash([]) == "4f53cda18c2baa0c0354bb5f9a3ecbe5"
+    assert (
+        compute_blueprint_hash([PROMPT, "ff", "00"])
+        == compute_blueprint_hash(["00", "ff", PROMPT])
+        == "23e1295fcf4f8bab275fb953f6c4c8b9"
+    )
 
 
 def test_request_keys() -> None:
@@ -181,12 +195,16 @@ def test_clusters_of_questions() -> None:
         {"question_text": "Ｆｅｅｌ alone?", "options": ["Ja", "Nein", "Weiß nicht"]},
     )
     alone = "cd8800db26837660f6f4bef0ac2c0cd8"
-    assert reference_scores(survey, draws=2)["cluster"].to_pylist() == [alone, alone, "d991da3da22ddb88e436bd5b314fc89e"]
+    assert compute_reference_scores(survey, draws=2)["cluster"].to_pylist() == [
+        alone,
+        alone,
+        "d991da3da22ddb88e436bd5b314fc89e",
+    ]
 
 
 def test_question_keys_and_partition_keys() -> None:
-    assert question_key(" Why\tnot?! ", ["Straße", "ﬁne"]) == ("why not", "strasse", "fine")
-    assert question_key("…", ["A"]) == ("...", "a")
+    assert make_question_key(" Why\tnot?! ", ["Straße", "ﬁne"]) == ("why not", "strasse", "fine")
+    assert make_question_key("…", ["A"]) == ("...", "a")
     assert partition_key("GD4", "country:kenya") == "GD4/country:kenya"
 
 
@@ -197,7 +215,7 @@ def test_default_seeds() -> None:
 def test_the_generator_of_a_baseline_is_seeded_by_the_pair_and_the_draw() -> None:
     row = survey_rows({"options": OPTIONS}).to_pylist()[0]
     model = ModelSpec(name="d", model="baseline/dirichlet")
-    drawn = [baseline_distribution(model, row, draw, {}) for draw in range(2)]
+    drawn = [predict_distribution(model, row, draw, {}) for draw in range(2)]
     np.testing.assert_allclose(
         np.array(drawn, dtype=float),
         [[0.215214534, 0.437066195, 0.347719271], [0.047061418, 0.869432089, 0.083506493]],
@@ -206,7 +224,7 @@ def test_the_generator_of_a_baseline_is_seeded_by_the_pair_and_the_draw() -> Non
 
 
 def test_the_generator_of_the_ceilings_is_seeded_by_the_question() -> None:
-    made = reference_scores(survey_rows({}), draws=5)["ceiling"].to_pylist()[0]
+    made = compute_reference_scores(survey_rows({}), draws=5)["ceiling"].to_pylist()[0]
     assert made["js"] == pytest.approx(0.909874007, abs=1e-6)
 
 
@@ -216,7 +234,7 @@ def test_a_limited_model_is_asked_the_same_prompts_as_before() -> None:
         for n in range(8)
     ]
     prompts = pa.Table.from_pylist(rows).append_column("reading", pa.nulls(8, BLUEPRINTS.field("reading").type))
-    assert limited_prompts(prompts, {"m": 3})["m"].to_pylist() == ["p2", "p6", "p1"]
+    assert choose_limited_prompts(prompts, {"m": 3})["m"].to_pylist() == ["p2", "p6", "p1"]
 
 
 def test_a_sample_asks_the_same_pairs_as_before() -> None:
@@ -226,63 +244,63 @@ def test_a_sample_asks_the_same_pairs_as_before() -> None:
         for battery, question in (("b", "q0"), ("b", "q1"), ("c", "q2"))
         for attribute, value in names
     ]
-    order = segment_order("S1", pd.DataFrame(rows).assign(put_off=False))
+    order = draw_segment_order("S1", pd.DataFrame(rows).assign(put_off=False))
     assert order.reshape(3, 5).tolist() == [[2, 0, 1, 3, 4], [0, 3, 4, 1, 2], [3, 1, 2, 4, 0]]
 
 
 @pytest.mark.parametrize(
     ("item", "how", "condition", "prompt", "stored_at"),
     [
-        (BIRD, AskedHow(), "letters", "a4ea4d0d90cf8c081b10a1fec049104a", "a44ac4eb520c0cd8e463af99eac401ae"),
-        (BIRD, AskedHow("parens"), "parens", "6d84bb88f8c4bf1fd1bacfbecdb6e406", "7971f2659bbe97f61aaee045b05fc48c"),
-        (BIRD, AskedHow("cot"), "cot", "1a7bbde1ffcf83b81f852b3377dc5d12", "c1212b0457c10b2f78555c0f83be251c"),
+        (BIRD, AskSettings(), "letters", "a4ea4d0d90cf8c081b10a1fec049104a", "a44ac4eb520c0cd8e463af99eac401ae"),
+        (BIRD, AskSettings("parens"), "parens", "6d84bb88f8c4bf1fd1bacfbecdb6e406", "7971f2659bbe97f61aaee045b05fc48c"),
+        (BIRD, AskSettings("cot"), "cot", "1a7bbde1ffcf83b81f852b3377dc5d12", "c1212b0457c10b2f78555c0f83be251c"),
         (
             BIRD,
-            AskedHow(few_shot=2),
+            AskSettings(few_shot=2),
             "letters,2-shot",
             "e4dbaea5c26207663f0e47da7a3d6cf5",
             "3085a127ed8ca395df409d57aeede2f7",
         ),
         (
             BIRD,
-            AskedHow("cot", 2, "turns"),
+            AskSettings("cot", 2, "turns"),
             "cot,2-shot-turns",
             "95ff8fdea819003ff74e1854d26940e0",
             "69e75712b7eec58170a28a8a2ad14d27",
         ),
         (
             BIRD,
-            AskedHow(order="rotated-1"),
+            AskSettings(order="rotated-1"),
             "letters,rotated-1",
             "e38763795c6e510f2730e2233c6d1f51",
             "41618c92429a94fa4fa36e00cc177bc1",
         ),
         (
             BIRD,
-            AskedHow("cot", 1, "message", "rotated-3"),
+            AskSettings("cot", 1, "message", "rotated-3"),
             "cot,1-shot,rotated-3",
             "e5b9368fcd04ead447ddf964c6f7d1b7",
             "a22ab95310315c3ea8589621787444c6",
         ),
-        (ROWERS, AskedHow(), "plain", "12a342527edf99662bc2157ed67eccc9", "28de994ddb7ada6a7f48f1dc97272cc5"),
-        (TWICE, AskedHow(), "plain", "4ffc6bde5e6e4ea61635eb5c95571161", "b406a09c6c5b32bc0e79868a68fb4887"),
-        (KEEPER, AskedHow(k=1), "bm25,1-chunks", "b9891391a742091696ebbc2c1f9b8b71", "ae3f8ae031d00d9651f1a489bb1ad3e0"),
-        (KEEPER, AskedHow(), "bm25,10-chunks", "410e01deef06791b31d16aab77868fff", "c4dd72280715511408b17d55982992cd"),
+        (ROWERS, AskSettings(), "plain", "12a342527edf99662bc2157ed67eccc9", "28de994ddb7ada6a7f48f1dc97272cc5"),
+        (TWICE, AskSettings(), "plain", "4ffc6bde5e6e4ea61635eb5c95571161", "b406a09c6c5b32bc0e79868a68fb4887"),
+        (KEEPER, AskSettings(k=1), "bm25,1-chunks", "b9891391a742091696ebbc2c1f9b8b71", "ae3f8ae031d00d9651f1a489bb1ad3e0"),
+        (KEEPER, AskSettings(), "bm25,10-chunks", "410e01deef06791b31d16aab77868fff", "c4dd72280715511408b17d55982992cd"),
     ],
 )
 def test_what_is_asked_of_items_and_where_it_is_stored(
-    item: QaItem, how: AskedHow, condition: str, prompt: str, stored_at: str
+    item: QaItem, how: AskSettings, condition: str, prompt: str, stored_at: str
 ) -> None:
     documents = light_documents()
     prompts = (
-        cited_prompts([item], documents, how, retriever_of("bm25", documents))
+        build_cited_prompts([item], documents, how, make_retriever("bm25", documents))
         if item is KEEPER
-        else plain_prompts([item], BIRDS_SHOWN, how)
+        else build_plain_prompts([item], BIRDS_SHOWN, how)
     ).qa_prompts
     (row,) = prompts.to_pylist()
     assert (row["condition"], row["prompt_id"]) == (condition, prompt)
     mini = ModelSpec(name="mini", model="openai/gpt-4.1-mini")
-    first, second = (request.key for request in qa_requests(prompts, mini, 2, "base"))
+    first, second = (request.key for request in build_qa_requests(prompts, mini, 2, "base"))
     assert first == stored_at != second
     assert QA_CALLS.keys(prompts, mini, 2, "base")["request_key"].to_pylist() == [first, second]
 
@@ -307,7 +325,7 @@ def test_what_items_are_scored_against() -> None:
 )
 def test_judgements_of_answers_and_where_they_are_stored(label: str | None, expected: list[str]) -> None:
     arbiter = Arbiter(ModelSpec(name="judge", model="openai/gpt-5.4-mini", max_tokens=1024))
-    looks = arbitrations(ROWERS.text, "3 * 4 = 12\n#### 12", "It is 12.", arbiter, judge_snapshot(label))
+    looks = iterate_arbitrations(ROWERS.text, "3 * 4 = 12\n#### 12", "It is 12.", arbiter, judge_snapshot(label))
     requests = [request for look in looks if (request := look.next([]))]
     assert [one.prompt_id for one in requests] == ["9d6fc135546311cc02d5f2b6741258da", "02f0ce67acc9e2474001dafc836ba3c8"]
     assert [one.key for one in requests] == expected

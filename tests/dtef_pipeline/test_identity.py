@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.identity import partition_key, prompt_id, request_key, request_keys
-from dtef_pipeline.survey.identity import SPACE, question_key
+from dtef_pipeline.survey.identity import SPACE, make_question_key
 
 TEXT = st.text()
 
@@ -42,9 +42,11 @@ def test_a_plain_prompt_keeps_the_id_it_had_in_the_first_release() -> None:
 def test_a_question_is_the_same_whatever_mark_stands_at_its_end() -> None:
     """GD5 asks one question before and after its deliberation, with a question mark and with a colon: context gave it away."""
     options = ["Good", "Bad"]
-    assert question_key("Which best reflects your view?", options) == question_key("Which best reflects  your view:", options)
-    assert question_key("Why?", options) != question_key("Why not?", options)
-    assert question_key("?", options) != question_key("…", ["Good"])
+    assert make_question_key("Which best reflects your view?", options) == make_question_key(
+        "Which best reflects  your view:", options
+    )
+    assert make_question_key("Why?", options) != make_question_key("Why not?", options)
+    assert make_question_key("?", options) != make_question_key("…", ["Good"])
 
 
 def test_a_partition_has_one_spelling_however_it_is_given() -> None:

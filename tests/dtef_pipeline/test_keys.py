@@ -21,7 +21,7 @@ GAMES = Keys(
         (GAMES.row, "league scenario seed adapter opponent model model_variant snapshot"),
         (GAMES.series, "model model_variant adapter opponent"),
         (GAMES.shared_item, "league seed"),
-        (GAMES.tested, "league scenario seed prompt_id truth_id metric"),
+        (GAMES.tested_columns, "league scenario seed prompt_id truth_id metric"),
         (GAMES.described, "kind"),
         (KEYS.described, "attribute value"),
     ],
@@ -31,7 +31,7 @@ def test_what_is_derived_is_made_of_the_familys_own_columns(derived: tuple[str, 
 
 
 def test_tables_of_surveys_have_the_key_columns() -> None:
-    assert {*KEYS.row, *KEYS.tested, *KEYS.described, KEYS.left_out} <= set(SCORES.names)
+    assert {*KEYS.row, *KEYS.tested_columns, *KEYS.described, KEYS.left_out} <= set(SCORES.names)
     assert {*KEYS.pair, KEYS.cluster} <= set(REFERENCE_SCORES.names)
     assert DRIFT_CHECKS.names[:2] == [*KEYS.space]
 

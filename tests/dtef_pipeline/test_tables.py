@@ -12,7 +12,7 @@ from dtef_pipeline import tables
 from dtef_pipeline.drift.verdict_tables import DRIFT_SCHEMAS, PARTITION_DRIFT
 from dtef_pipeline.survey.boards.schemas import MEANINGS
 from dtef_pipeline.survey.tables import PREDICTIONS
-from dtef_pipeline.tables import CALL, described, description, field, without_descriptions
+from dtef_pipeline.tables import CALL, describe_schema, description, field, strip_descriptions
 from resources.warehouse import TABLES
 
 SHARED = (tables.CALL, tables.COUNTS, tables.COSTS, tables.COMPARISONS, PARTITION_DRIFT, *DRIFT_SCHEMAS.values())
@@ -69,13 +69,13 @@ def test_a_column_without_a_description_is_an_error_that_names_it() -> None:
     with pytest.raises(KeyError, match="nonsense"):
         description(pa.field("nonsense", pa.string()))
     with pytest.raises(KeyError, match="nonsense"):
-        described(pa.schema([("nonsense", pa.string())]), {"n": "Respondents"})
+        describe_schema(pa.schema([("nonsense", pa.string())]), {"n": "Respondents"})
 
 
 def test_rows_lose_their_descriptions_and_nothing_else() -> None:
     schema = pa.schema([field("n", pa.int64(), "Respondents"), ("plain", pa.string())], metadata={b"of": b"rows"})
     rows = pa.table([[1, 2], ["a", None]], schema=schema)
-    found = without_descriptions(rows)
+    found = strip_descriptions(rows)
     assert found.equals(rows)
     assert found.schema.metadata == {b"of": b"rows"}
     assert [one.metadata for one in found.schema] == [None, None]

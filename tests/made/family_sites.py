@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import duckdb
 
-from dtef_pipeline.site.build import site_files
+from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.survey.site.family_site import SURVEY_SITE
 from tests.dtef_pipeline.survey.site.test_pages import HOSTILE, everywhere, with_texts
 from tests.made.game_pages import games_files, played_league
@@ -24,7 +24,7 @@ def survey_files() -> dict[str, str]:
     for name, table in {"scores": scores_table(rows), **with_texts(rows, HOSTILE)}.items():
         connection.register(f"_{name}", table)
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")
-    return dict(site_files(connection, [SURVEY_SITE], {}, "Made today."))
+    return dict(build_site_files(connection, [SURVEY_SITE], {}, "Made today."))
 
 
 FAMILY_FILES: Mapping[str, Callable[[], dict[str, str]]] = {

@@ -15,15 +15,15 @@ from dtef_pipeline.asking.request import Failure, Response
 from dtef_pipeline.games.episode import BaselineGames, LeaguePlan, Match
 from dtef_pipeline.games.episode_items import GameItem
 from dtef_pipeline.games.episode_rows import EpisodeColumns
-from dtef_pipeline.games.episode_scores import episode_scores
+from dtef_pipeline.games.episode_scores import compute_episode_scores
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import Pack, pack
-from dtef_pipeline.games.persona_results import game_results
+from dtef_pipeline.games.persona_results import compute_game_results
 from dtef_pipeline.games.personas import Persona, Player
-from dtef_pipeline.games.site.family_site import games_site, read_games
-from dtef_pipeline.games.site.words import KnownGames
+from dtef_pipeline.games.site.family_site import build_games_site, read_games
+from dtef_pipeline.games.site.words import GameDocuments
 from dtef_pipeline.games.tables import EPISODE_TURNS
-from dtef_pipeline.site.build import site_files
+from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.family_view import FamilyView
 from tests.made.made_games import response_to
 
@@ -69,7 +69,7 @@ def _episodes(own: Pack, seeds: Sequence[int], most: int) -> pa.Table:
     columns, games = EpisodeColumns(plan, {}), BaselineGames(own)
     for match in plan.matches():
         if match.asks_nobody:
-            columns.add(match, games.trace(match.item.seed, match.by_seat(plan.n_seats)))
+            columns.add(match, games.trace(match.item.seed, match.list_seated_players(plan.n_seats)))
         else:
             unlucky = match.player == models[0] and match.item == items[-1]
             columns.add(match, *_played(plan, match, 0 if unlucky else most))
@@ -81,10 +81,10 @@ def played_league(names: Sequence[str], seeds: Sequence[int] = range(1, 7), most
     manifests = read_manifests(SCENARIOS)
     packs = [pack(name, manifests) for name in names]
     episodes = [_episodes(one, seeds, most) for one in packs]
-    scores = [episode_scores(table, one) for table, one in zip(episodes, packs, strict=True)]
+    scores = [compute_episode_scores(table, one) for table, one in zip(episodes, packs, strict=True)]
     tables = {"episodes": pa.concat_tables(episodes), "episode_scores": pa.concat_tables(scores)}
     connection = connected_games({**tables, "episode_turns": EPISODE_TURNS.empty_table()})
-    return {**tables, "persona_results": game_results(connection)}
+    return {**tables, "persona_results": compute_game_results(connection)}
 
 
 def connected_games(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
@@ -94,13 +94,13 @@ def connected_games(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection
     return connection
 
 
-def games_view(tables: Mapping[str, pa.Table], known: KnownGames | None = None) -> FamilyView:
+def games_view(tables: Mapping[str, pa.Table], known: GameDocuments | None = None) -> FamilyView:
     """What games show of these tables; `known`: None: the shipped scenarios."""
-    return read_games(connected_games(tables), known or KnownGames(read_manifests(SCENARIOS)))
+    return read_games(connected_games(tables), known or GameDocuments(read_manifests(SCENARIOS)))
 
 
-def games_files(tables: Mapping[str, pa.Table], known: KnownGames | None = None) -> dict[str, str]:
+def games_files(tables: Mapping[str, pa.Table], known: GameDocuments | None = None) -> dict[str, str]:
     """The files of a site of these tables alone, without those that all pages share."""
-    site = games_site(known or KnownGames(read_manifests(SCENARIOS)))
-    files = site_files(connected_games(tables), [site], {}, "made for a test")
+    site = build_games_site(known or GameDocuments(read_manifests(SCENARIOS)))
+    files = build_site_files(connected_games(tables), [site], {}, "made for a test")
     return {path: text for path, text in files if not path.startswith("static/")}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from dtef_pipeline.games.contract import baseline_of, baseline_rng
+from dtef_pipeline.games.contract import find_baseline, make_baseline_rng
 from dtef_pipeline.games.holdem.betting import HoldemHand
 from dtef_pipeline.games.holdem.limit_holdem import LimitHoldem, of_manifest
 from dtef_pipeline.games.manifest import read_manifest
@@ -24,9 +24,9 @@ def limit_holdem() -> LimitHoldem:
 def played(seed: int, *baselines: str) -> HoldemHand:
     """A hand of two baselines, played to its end through the contract."""
     scenario = limit_holdem()
-    players = [(baseline_of(scenario, name), baseline_rng(seed, seat)) for seat, name in enumerate(baselines)]
+    players = [(find_baseline(scenario, name), make_baseline_rng(seed, seat)) for seat, name in enumerate(baselines)]
     state = scenario.reset(seed, (0, 1))
-    while (seat := scenario.to_move(state)) is not None:
+    while (seat := scenario.seat_to_move(state)) is not None:
         chooses, rng = players[seat]
         state = scenario.step(state, seat, chooses(state, seat, rng))
     return state
@@ -52,7 +52,7 @@ def after_commands(state: Any, commands: Sequence[str]) -> Any:
     """The state after commands of whoever's turn it is."""
     scenario = limit_holdem()
     for command in commands:
-        seat = scenario.to_move(state)
+        seat = scenario.seat_to_move(state)
         assert seat is not None
         state = scenario.step(state, seat, command)
     return state
@@ -62,7 +62,7 @@ def walk(seed: int, choose: Callable[[HoldemHand, random.Random], str] | None = 
     """All states of one hand, from the first to the last, with commands at random."""
     rng, scenario = random.Random(seed), limit_holdem()
     states = [scenario.reset(seed, (0, 1))]
-    while (seat := scenario.to_move(states[-1])) is not None:
+    while (seat := scenario.seat_to_move(states[-1])) is not None:
         command = choose(states[-1], rng) if choose else rng.choice(scenario.legal(states[-1], seat))
         states.append(scenario.step(states[-1], seat, command))
     return states

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dtef_pipeline.statistics.drawing import chances, drawn
-from dtef_pipeline.statistics.prediction_powered import Labelled
+from dtef_pipeline.statistics.drawing import compute_chances, draw_sample
+from dtef_pipeline.statistics.prediction_powered import ClusterLabels
 
 Floats = npt.NDArray[np.float64]
 _Z = 1.959964
@@ -47,13 +47,13 @@ class Prompts(NamedTuple):
         """(models,) the board's number, if people had judged everything."""
         return np.asarray(self.weights @ self.means(self.people) / self.weights.sum())
 
-    def labelled(self, drawn: npt.NDArray[np.bool_], probability: Floats) -> Labelled:
+    def labelled(self, drawn: npt.NDArray[np.bool_], probability: Floats) -> ClusterLabels:
         people, judges = self.means(self.people), self.means(self.judges)
         weights = np.repeat(self.weights[:, None], people.shape[1], axis=1)
         labels, there = (np.where(drawn[:, None], part, np.nan) for part in (people, judges))
-        return Labelled(weights, judges, labels, there, probability)
+        return ClusterLabels(weights, judges, labels, there, probability)
 
-    def held_by_items(self, given: Labelled, truth: Floats) -> list[bool]:
+    def held_by_items(self, given: ClusterLabels, truth: Floats) -> list[bool]:
         """Of each model, whether the interval holds the truth that takes criteria for independent."""
         drawn = np.isfinite(given.labels[:, 0])[self.prompt]
         held = []
@@ -97,5 +97,5 @@ def _classes(level: Floats) -> Floats:
 
 def drawn_prompts(rng: np.random.Generator, weights: Floats, n: int) -> tuple[npt.NDArray[np.bool_], Floats]:
     """Which prompts are drawn to be labelled, and the chance each had: in proportion to its weight."""
-    chance = chances(weights, n)
-    return drawn(chance, rng), chance
+    chance = compute_chances(weights, n)
+    return draw_sample(chance, rng), chance

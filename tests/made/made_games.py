@@ -48,7 +48,7 @@ class ShowCards:
         first, second = random.Random(seed).sample(CARDS, 2)
         return ShowState((first, second))
 
-    def to_move(self, state: ShowState) -> int | None:
+    def seat_to_move(self, state: ShowState) -> int | None:
         return None if "show" in state.said else len(state.said) % 2
 
     def observation(self, state: ShowState, seat: int) -> str:
@@ -56,7 +56,7 @@ class ShowCards:
         return f"Your card is {state.cards[seat]}. Said so far: {said}."
 
     def legal(self, state: ShowState, seat: int) -> tuple[str, ...]:
-        return ("wait", "show") if self.to_move(state) == seat else ()
+        return ("wait", "show") if self.seat_to_move(state) == seat else ()
 
     def read(self, text: str, state: ShowState, seat: int) -> str | Illegal:
         last = text.strip().rpartition("\n")[2].casefold().removeprefix("action:").strip()
@@ -74,7 +74,7 @@ class ShowCards:
         return replace(state, said=(*state.said, command))
 
     def result(self, state: ShowState) -> GameResult | None:
-        if self.to_move(state) is not None:
+        if self.seat_to_move(state) is not None:
             return None
         won = 1.0 if state.cards[0] > state.cards[1] else -1.0
         return GameResult((won, -won), ("win", "loss") if won > 0 else ("loss", "win"))
@@ -98,7 +98,7 @@ class ShowCards:
     def told(self, state: ShowState) -> dict[str, Any]:
         return {"cards": list(state.cards), "said": list(state.said)}
 
-    def permuted(self, state: ShowState, seat: int, rng: random.Random) -> ShowState:
+    def permute_hidden(self, state: ShowState, seat: int, rng: random.Random) -> ShowState:
         other = rng.choice([card for card in CARDS if card != state.cards[seat]])
         return replace(state, cards=(state.cards[0], other) if seat == 0 else (other, state.cards[1]))
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from assets.engine.dry_run import DryRun, Outside, dry_run
 from assets.engine.stage_inputs import Shared, StageInputs
-from dtef_pipeline.asking.embeddings import embedder_of, text_hash, vector_table
+from dtef_pipeline.asking.embeddings import build_vector_table, hash_text, identify_embedder
 from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.planned_calls import PlannedCalls
@@ -23,7 +23,7 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Stage
 from resources.gateway.budget import Usage
-from resources.gateway.embedder import Embedded
+from resources.gateway.embedder import EmbeddingResult
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -45,9 +45,9 @@ class _Inputs(StageInputs):
     def warn(self, line: str) -> None:
         """Nobody reads it."""
 
-    def embed(self, texts: Sequence[str], spec: ModelSpec, known: int) -> Embedded:
-        vectors = {text_hash(text): (np.array([1.0, len(text)], np.float32), 1) for text in texts}
-        return Embedded(vector_table(embedder_of(spec), vectors), {}, Usage())
+    def embed(self, texts: Sequence[str], spec: ModelSpec, known: int) -> EmbeddingResult:
+        vectors = {hash_text(text): (np.array([1.0, len(text)], np.float32), 1) for text in texts}
+        return EmbeddingResult(build_vector_table(identify_embedder(spec), vectors), {}, Usage())
 
 
 @dataclass
@@ -65,7 +65,7 @@ class PlainRun:
     def __post_init__(self) -> None:
         self.house = Warehouse(self.folder / "warehouse")
         self.store = ResponseStore(self.folder / "responses.sqlite")
-        self.outside = Outside(self.house, Settings.from_environment())
+        self.outside = Outside(self.house, Settings.read_environment())
 
     def write(self, key: str, tables: Mapping[str, pa.Table], snapshot: str = "base") -> None:
         """Write tables of a partition."""
@@ -78,11 +78,11 @@ class PlainRun:
             made = stage.make(inputs, settings)
             if isinstance(made, CallPlan):
                 failures = self._ask(made.requests(), reply)
-                made = made.written(made.rows(self.store.responses(made.keys()), failures))
+                made = made.merge_with_stored(made.rows(self.store.responses(made.keys()), failures))
             elif isinstance(made, EpisodePlan):
                 episodes = list(made.episodes())
                 played = play(episodes, lambda requests: self._ask(requests, reply), self.store.responses)
-                made = made.written(made.rows(episodes, played))
+                made = made.merge_with_stored(made.rows(episodes, played))
             assert set(made) <= {stage.name, *stage.beside}, "an estimate looks for tables by what a stage says that it writes"
             inputs.keep(made)
         self.house.refresh_database()
@@ -109,7 +109,7 @@ class PlainRun:
 def sums(found: DryRun) -> dict[str, PlannedCalls]:
     """The sums over the models of each role."""
     by_role: dict[str, PlannedCalls] = {}
-    for row in found.counts.sorted_rows():
+    for row in found.counts.list_sorted_rows():
         total = by_role.setdefault(row.role, PlannedCalls(row.role, "all", row.model))
         for name in PlannedCalls.__slots__:
             if name not in ("role", "name", "model"):

@@ -12,10 +12,10 @@ from dtef_pipeline.games.holdem.betting import (
     BLINDS,
     STACK,
     HoldemHand,
-    after,
-    allowed,
-    nets,
-    new_hand,
+    apply_command,
+    compute_nets,
+    deal_new_hand,
+    list_allowed_commands,
 )
 
 BOARD_CARDS = (0, 3, 1, 1)
@@ -87,18 +87,18 @@ def pokerkit_does(state: State, command: str, hand: HoldemHand) -> None:
 
 def same_at_both_tables(seed: int, rng: random.Random) -> HoldemHand:
     """A random hand played at both tables, which agree in every state on whose turn it is, what is allowed, the chips and the board."""
-    hand = new_hand(seed)
+    hand = deal_new_hand(seed)
     table = pokerkit_hand(hand)
     while hand.turn is not None:
         assert table.actor_index == 1 - hand.turn
-        assert allowed(hand) == pokerkit_allows(table)
+        assert list_allowed_commands(hand) == pokerkit_allows(table)
         assert table.stacks == [STACK - hand.paid[1], STACK - hand.paid[0]]
         assert "".join(map(repr, table.get_board_cards(0))) == "".join(hand.board)
-        commands = allowed(hand)
+        commands = list_allowed_commands(hand)
         command = rng.choices(commands, [SELDOM_FOLDS[one] for one in commands])[0]
         pokerkit_does(table, command, hand)
-        hand = after(hand, command)
+        hand = apply_command(hand, command)
     assert table.actor_index is None
     assert not table.status
-    assert table.stacks == [STACK + nets(hand)[1], STACK + nets(hand)[0]]
+    assert table.stacks == [STACK + compute_nets(hand)[1], STACK + compute_nets(hand)[0]]
     return hand

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dtef_pipeline.qa.item_files.item_rows import item_tables
+from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.item_files.loaded import LoadedItems
 from dtef_pipeline.qa.model import QaItem, Quote
 from dtef_pipeline.qa.tables import QA_RESPONSES
-from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
+from dtef_pipeline.qa.transcripts.chunks import build_documents_table, split_into_chunks
 from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
 
 BIRD = QaItem(
@@ -80,13 +80,15 @@ SCORERS_OF_SUITES = {
 
 def rows_of_items(*items: QaItem) -> pa.Table:
     """Rows of `qa_items`, as for one part."""
-    made = [item_tables(one.suite, one.part, LoadedItems((one,)), lambda item: SCORERS_OF_SUITES[item.suite]) for one in items]
+    made = [
+        build_item_tables(one.suite, one.part, LoadedItems((one,)), lambda item: SCORERS_OF_SUITES[item.suite]) for one in items
+    ]
     return pa.concat_tables([one.qa_items for one in made])
 
 
 def light_documents() -> pa.Table:
     """The chunks of the interview."""
-    return documents_table(chunks_of([LIGHTHOUSE]))
+    return build_documents_table(split_into_chunks([LIGHTHOUSE]))
 
 
 def responses_to(item: QaItem, *texts: str | None, **columns: object) -> pa.Table:

@@ -9,8 +9,8 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.qa.site.family_site import QA_SITE, read
-from dtef_pipeline.qa.suite_boards import qa_boards
-from dtef_pipeline.site.build import site_files
+from dtef_pipeline.qa.suite_boards import build_qa_boards
+from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.content import DataFile, Page
 from dtef_pipeline.site.family_view import FamilyView
 from tests.made.qa_tables import QaMade
@@ -21,7 +21,7 @@ def connected_qa(tables: Mapping[str, pa.Table], *, boards: bool = True) -> duck
     connection = duckdb.connect()
     for name, rows in tables.items():
         connection.register(name, rows)
-    for name, rows in (qa_boards(connection, exposure={"mmlu": "public for long"}) if boards else {}).items():
+    for name, rows in (build_qa_boards(connection, exposure={"mmlu": "public for long"}) if boards else {}).items():
         connection.register(name, rows)
     return connection
 
@@ -50,4 +50,4 @@ def items_of(data: Mapping[str, Any], suite: str) -> list[dict[str, Any]]:
 
 def qa_site_files(made: QaMade) -> dict[str, str]:
     """Every file of a site of this family alone."""
-    return dict(site_files(connected_qa(made.tables()), [QA_SITE], {}, "Made today."))
+    return dict(build_site_files(connected_qa(made.tables()), [QA_SITE], {}, "Made today."))

@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.aggregate import prompt_parts, scores
-from dtef_pipeline.rubric.coverage import coverage
+from dtef_pipeline.rubric.aggregate import compute_blueprint_scores, weigh_prompts
+from dtef_pipeline.rubric.coverage import compute_coverage
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES
 
@@ -47,9 +47,9 @@ class RubricTables:
 def _scores(made: dict[str, pa.Table]) -> pa.Table:
     frames = {name: rows.to_pandas() for name, rows in made.items()}
     responses = frames["rubric_responses"].assign(reason=lambda rows: rows["status"].where(rows["status"] != "ok"))
-    prompts = prompt_parts(frames["rubric_prompts"][["blueprint", "prompt", "weight", "ideal"]], frames["rubric_criteria"])
+    prompts = weigh_prompts(frames["rubric_prompts"][["blueprint", "prompt", "weight", "ideal"]], frames["rubric_criteria"])
     similar = frames["rubric_similarities"].rename(columns={"to_ideal": "similarity"})
-    found = scores(responses, prompts, coverage(frames["rubric_points"]), similar)
+    found = compute_blueprint_scores(responses, prompts, compute_coverage(frames["rubric_points"]), similar)
     return pa.table([pa.array(found[one.name], one.type, from_pandas=True) for one in RUBRIC_SCORES], schema=RUBRIC_SCORES)
 
 

@@ -13,9 +13,9 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.rubric.board import rubric_board
-from dtef_pipeline.rubric.runs_compared import comparisons_table
+from dtef_pipeline.rubric.runs_compared import build_comparisons_table
 from dtef_pipeline.rubric.site.family_site import RUBRIC_SITE
-from dtef_pipeline.site.build import site_files
+from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.marks import SCRIPT_MARK
 from tests.made.rubric_pages import RubricTables, connected
 
@@ -25,7 +25,7 @@ def rolled_up(made: RubricTables | Mapping[str, pa.Table]) -> duckdb.DuckDBPyCon
     tables = dict(made.tables() if isinstance(made, RubricTables) else made)
     connection = connected(tables)
     if {"rubric_scores", "rubric_blueprints", "rubric_runs", "rubric_points"} <= set(tables):
-        boards = {"rubric_board": rubric_board(connection), "comparisons": comparisons_table(connection)}
+        boards = {"rubric_board": rubric_board(connection), "comparisons": build_comparisons_table(connection)}
         for name, rows in boards.items():
             if name not in tables:
                 connection.register(name, rows)
@@ -34,7 +34,7 @@ def rolled_up(made: RubricTables | Mapping[str, pa.Table]) -> duckdb.DuckDBPyCon
 
 def site_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Every page and data file, without what all sites share."""
-    files = site_files(connection, [RUBRIC_SITE], {"rubric": ()}, "made for a test")
+    files = build_site_files(connection, [RUBRIC_SITE], {"rubric": ()}, "made for a test")
     return {path: text for path, text in files if not path.startswith("static/")}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dtef_pipeline.games import kuhn, leduc
-from dtef_pipeline.games.exact.exact_play import exact_game
+from dtef_pipeline.games.exact.exact_play import build_exact_game
 from dtef_pipeline.games.exact.strategies import Strategy
 from dtef_pipeline.games.manifest import read_manifest
 from dtef_pipeline.games.small_poker import SmallHand, SmallPoker
@@ -35,7 +35,7 @@ def small_poker(name: str) -> SmallPoker:
 
 def random_strategy(game: SmallPoker, rng: np.random.Generator, evenness: float = 1.0) -> Strategy:
     """Probabilities from Dirichlet's distribution; near 0, almost always the same command."""
-    points = [point for seat in exact_game(game).seats for point in seat.points]
+    points = [point for seat in build_exact_game(game).seats for point in seat.points]
     return {p.name: dict(zip(p.legal, rng.dirichlet([evenness] * len(p.legal)).tolist(), strict=True)) for p in points}
 
 
@@ -47,7 +47,7 @@ def side_by_side(name: str, oracle: Any) -> Iterator[tuple[SmallHand, Any]]:
         while waiting:
             ours = waiting.pop()
             yield ours, _same(game, name, ours, oracle)
-            seat = game.to_move(ours)
+            seat = game.seat_to_move(ours)
             if seat is not None:
                 waiting += [game.step(ours, seat, command) for command in game.legal(ours, seat)]
 

@@ -18,9 +18,18 @@ from dtef_pipeline.boards.used_calls import FamilyCalls, calls_by_key
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.family.asked_items import plan_items
 from dtef_pipeline.family.item_scores import SCORED_ITEM, ItemScores
-from dtef_pipeline.family.record import Family, Loaded
+from dtef_pipeline.family.record import Family, LoadedPart
 from dtef_pipeline.family.run_settings import ASKING_ITEMS, PartSettings, Setting
-from dtef_pipeline.family.stage import CallPlan, Inputs, Lengths, Replies, Stage, Tables, few_failures, unique
+from dtef_pipeline.family.stage import (
+    CallPlan,
+    Inputs,
+    Lengths,
+    Replies,
+    Stage,
+    Tables,
+    make_failure_check,
+    make_uniqueness_check,
+)
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import CALL, TableSpec, field
@@ -50,7 +59,7 @@ class SpellingSettings(PartSettings):
     """Capital letters must be right, too."""
 
 
-def load_words(path: Path) -> Iterator[Loaded]:
+def load_words(path: Path) -> Iterator[LoadedPart]:
     """The list of a file. Raises SourceError for a name that is none, and for a row without a word or a meaning."""
     language, _, name = path.stem.partition("-")
     if not name:
@@ -64,7 +73,7 @@ def load_words(path: Path) -> Iterator[Loaded]:
         {**row, "language": language, "list": name, "item_id": str(number), "topic": row.get("topic") or ""}
         for number, row in enumerate(rows, start=1)
     ]
-    yield Loaded(SPACE.key(language, name), pa.Table.from_pylist(words, WORDS))
+    yield LoadedPart(SPACE.key(language, name), pa.Table.from_pylist(words, WORDS))
 
 
 def ask_words(inputs: Inputs, settings: SpellingSettings) -> CallPlan:
@@ -103,8 +112,10 @@ STAGES = (
         settings=ASKING_ITEMS,
         asks=True,
         checks=(
-            unique("spelling_responses_unique", "A word is asked once in each draw.", "spelling_responses", _ROW),
-            few_failures("spelling_calls_succeed", "spelling_responses", "call_status", "calls"),
+            make_uniqueness_check(
+                "spelling_responses_unique", "A word is asked once in each draw.", "spelling_responses", _ROW
+            ),
+            make_failure_check("spelling_calls_succeed", "spelling_responses", "call_status", "calls"),
         ),
         preview=("word", "model", "response"),
         counted=("call_status",),
@@ -116,7 +127,7 @@ STAGES = (
         score_words,
         after=("spelling_responses",),
         settings=("snapshot", "exact"),
-        checks=(unique("spelling_scores_unique", "A response has one score.", "spelling_scores", _ROW),),
+        checks=(make_uniqueness_check("spelling_scores_unique", "A response has one score.", "spelling_scores", _ROW),),
         preview=("item_id", "model", "status", "score"),
         counted=("status",),
     ),

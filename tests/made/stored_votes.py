@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import Record
-from dtef_pipeline.preference.votes import PairedResponse, VotePair, paired_response
+from dtef_pipeline.preference.votes import PairedResponse, VotePair, make_paired_response
 from resources.settings import Settings
 from resources.votes import vote_tables as tables
-from resources.votes.vote_store import JudgedPair, VoteStore, take_judged
+from resources.votes.vote_store import JudgeVote, VoteStore, store_judge_votes
 
 PLAYERS = ("alpha", "beta")
 
@@ -20,7 +20,7 @@ PLAYERS = ("alpha", "beta")
 def written(players: Sequence[str] = PLAYERS, items: int = 60, suite: str = "made") -> list[PairedResponse]:
     """One response of each player to each item of a suite, which says whose it is; the first player's are longer."""
     return [
-        paired_response(
+        make_paired_response(
             "qa",
             f"{suite}/all/{item}",
             player,
@@ -39,10 +39,10 @@ def store_votes(
 ) -> None:
     """So many votes on pairs of these players, of people in turn or of one judge. People prefer the earlier player two times of three,
     the judge the later one."""
-    with VoteStore(Settings.from_environment().responses_url) as store:
+    with VoteStore(Settings.read_environment().responses_url) as store:
         responses = written(players, -(-votes // (len(players) - 1)), suite)
         by_id = {one.response_id: one for one in responses}
-        pairs = new_pairs(responses, per_item=len(players) - 1)
+        pairs = make_new_pairs(responses, per_item=len(players) - 1)
         store.add_pairs(responses, pairs, who="test")
         # Ids of pairs are keyed by a salt of the store, so that their order is another one in each.
         stored = sorted(store.pairs(), key=lambda pair: (pair.left, pair.right))
@@ -57,11 +57,13 @@ def store_votes(
 
 def add_judged(model: str, settings: Sequence[str], votes: int) -> None:
     """So many votes of each variant of a model that judges, on the first pairs of the store; none says what it saw."""
-    with VoteStore(Settings.from_environment().responses_url) as store:
+    with VoteStore(Settings.read_environment().responses_url) as store:
         pairs = store.pairs()[:votes]
         for one in settings:
             ids = f"pairs({model}{one})#01234567"
-            take_judged(store, ids, [JudgedPair(pair.pair_id, "A" if at % 3 else "B", "") for at, pair in enumerate(pairs)])
+            store_judge_votes(
+                store, ids, [JudgeVote(pair.pair_id, "A" if at % 3 else "B", "") for at, pair in enumerate(pairs)]
+            )
 
 
 def _vote(

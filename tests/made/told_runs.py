@@ -11,17 +11,17 @@ from typing import Any
 import dagster as dg
 from dagster._core.events import EngineEventData
 
-from dtef_pipeline.api.plans.manifest_base import home_named
-from resources.evaluations.evaluation_store import QUEUE_TAG, TERMINAL, EvaluationStore, EventKind, LoggedEvent
-from resources.settings import shipped
+from dtef_pipeline.api.plans.manifest_base import use_home
+from resources.evaluations.evaluation_store import QUEUE_TAG, TERMINAL, EvaluationStore, EventKind, RunLogEvent
+from resources.settings import find_shipped
 
-_TOLD: dict[str, list[LoggedEvent]] = {}
+_TOLD: dict[str, list[RunLogEvent]] = {}
 
 
 class ToldLog:
     """The log of all runs that `tell` was told of in this process."""
 
-    def events(self, queue_id: str) -> Sequence[LoggedEvent]:
+    def events(self, queue_id: str) -> Sequence[RunLogEvent]:
         return list(_TOLD.get(queue_id, ()))
 
     def started(self, queue_ids: Sequence[str]) -> Collection[str]:
@@ -36,14 +36,14 @@ def tell(store: EvaluationStore, queue_id: str, kind: EventKind, data: Mapping[s
     if kind in TERMINAL:
         store.end(queue_id, kind, data)
     else:
-        _TOLD.setdefault(queue_id, []).append(LoggedEvent(kind, data, datetime.now(UTC)))
+        _TOLD.setdefault(queue_id, []).append(RunLogEvent(kind, data, datetime.now(UTC)))
 
 
 def made_home(folder: Path) -> dg.DagsterInstance:
     """The instance of a home of Dagster as `dtef` makes it."""
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(shipped("dagster.yaml"), folder / "dagster.yaml")
-    with home_named(str(folder)):
+    shutil.copyfile(find_shipped("dagster.yaml"), folder / "dagster.yaml")
+    with use_home(str(folder)):
         return dg.DagsterInstance.from_config(str(folder))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.preference.votes import PairedResponse, paired_response
+from dtef_pipeline.preference.votes import PairedResponse, make_paired_response
 from tests.conftest import SHARED
 
 VOTES = SHARED / "votes"
@@ -18,7 +18,7 @@ VOTES = SHARED / "votes"
 def responses(players: int, items: int = 1, draws: int = 1) -> list[PairedResponse]:
     """Of each player one to each item and draw, all different."""
     return [
-        paired_response(
+        make_paired_response(
             "qa",
             f"made/all/{item}",
             f"player-{player}",
@@ -55,7 +55,9 @@ def real_responses() -> tuple[PairedResponse, ...]:
         one = json.loads(line)
         names = (one["model"], one["maker"], one["api_id"])
         prompt_id = str(one["prompt_id"])
-        found.append(paired_response("elsewhere", prompt_id, one["model"], one["text"], prompt=prompts[prompt_id], names=names))
+        found.append(
+            make_paired_response("elsewhere", prompt_id, one["model"], one["text"], prompt=prompts[prompt_id], names=names)
+        )
     return tuple(found)
 
 

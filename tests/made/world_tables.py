@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.observe import MIN_N
-from dtef_pipeline.survey.question_draw import segment_order
+from dtef_pipeline.survey.question_draw import draw_segment_order
 from dtef_pipeline.survey.scoring.ceilings import DRAWS
 from dtef_pipeline.survey.scoring.metrics import measure
-from dtef_pipeline.survey.scoring.references import reference_scores
+from dtef_pipeline.survey.scoring.references import compute_reference_scores
 from dtef_pipeline.survey.scoring.unbiased import measure_corrected
 from dtef_pipeline.survey.tables import SCORES, SURVEY_RESPONSES
 from tests.made.worlds import Floats, Ints, Survey, World
@@ -36,7 +36,7 @@ def connection(
     found = duckdb.connect()
     made = {"survey_responses": responses, "scores": pa.concat_tables([scores(world, survey, ways) for survey in rounds])}
     if ceiling_draws:
-        made["reference_scores"] = reference_scores(responses, draws=ceiling_draws)
+        made["reference_scores"] = compute_reference_scores(responses, draws=ceiling_draws)
     for name, rows in made.items():
         found.register(name, rows)
     return found
@@ -67,7 +67,7 @@ def _drawn(world: World, survey: Survey, question: Ints, segment: Ints) -> Ints:
     pairs = {"battery": survey.battery[question], "question_id": question, "attribute": attributes[segment]}
     frame = pd.DataFrame({name: pd.Series(values).astype(str) for name, values in pairs.items()})
     drawn = frame.assign(segment=names[segment], put_off=False)
-    return segment_order(survey.round, drawn, seed=int(survey.answers.sum())).astype(np.int64)
+    return draw_segment_order(survey.round, drawn, seed=int(survey.answers.sum())).astype(np.int64)
 
 
 def marginals(world: World, survey: Survey) -> tuple[Floats, Floats]:

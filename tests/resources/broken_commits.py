@@ -12,7 +12,7 @@ from resources.responses.database import ResponseDatabase
 
 def break_after_commit(database: ResponseDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the next writing transaction end so."""
-    writing, broken = database._writing, list[bool]()
+    writing, broken = database._write_once, list[bool]()
 
     def breaks_once(work: Any, alone: bool) -> Any:
         found = writing(work, alone)
@@ -22,5 +22,5 @@ def break_after_commit(database: ResponseDatabase, monkeypatch: pytest.MonkeyPat
         return found
 
     # Only of a server is a broken connection worth another try.
-    monkeypatch.setattr(database, "_writing", breaks_once)
+    monkeypatch.setattr(database, "_write_once", breaks_once)
     monkeypatch.setattr(database, "_is_passing", lambda error: True)

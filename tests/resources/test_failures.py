@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from pydantic import BaseModel, ConfigDict
 
 from dtef_pipeline.errors import ConfigError, SurveyError
-from resources.failures import ErrorLink, in_words, links, one_line, with_remedy
+from resources.failures import ErrorLink, add_remedy, describe_error, format_one_line, links
 
 
 class Strict(BaseModel):
@@ -27,9 +27,9 @@ def raised_from(outer: Exception, inner: Exception) -> Exception:
 def test_the_projects_own_message_is_told_and_not_what_it_was_raised_from() -> None:
     """The innermost cause was told: a dump of pydantic's, with an address to look up."""
     ours = ConfigError("p.yaml:2: rouds: unknown key")
-    assert in_words(links(raised_from(ours, ValueError("dump")))) == "p.yaml:2: rouds: unknown key"
-    assert in_words(links(raised_from(RuntimeError("step failed"), ours))) == "p.yaml:2: rouds: unknown key"
-    assert in_words(links(SurveyError("no column", where="a.csv", line=3))) == "a.csv:3: no column"
+    assert describe_error(links(raised_from(ours, ValueError("dump")))) == "p.yaml:2: rouds: unknown key"
+    assert describe_error(links(raised_from(RuntimeError("step failed"), ours))) == "p.yaml:2: rouds: unknown key"
+    assert describe_error(links(SurveyError("no column", where="a.csv", line=3))) == "a.csv:3: no column"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_projects_own_message_is_told_and_not_what_it_was_raised_from() -> N
     ],
 )
 def test_an_error_of_the_disk_is_told_with_its_path_and_reason(error: Exception, said: str) -> None:
-    assert in_words(links(error)) == said
+    assert describe_error(links(error)) == said
 
 
 def test_dagsters_storage_is_named_and_no_statement_shown(tmp_path: Path) -> None:
@@ -53,7 +53,8 @@ def test_dagsters_storage_is_named_and_no_statement_shown(tmp_path: Path) -> Non
     with sa.create_engine(f"sqlite:///{path}").connect() as connection, pytest.raises(sa.exc.DatabaseError) as caught:
         connection.execute(sa.text("SELECT 'secret' FROM runs"))
     assert (
-        in_words(links(caught.value), "/home") == "cannot read or write the storage of Dagster in /home: file is not a database"
+        describe_error(links(caught.value), "/home")
+        == "cannot read or write the storage of Dagster in /home: file is not a database"
     )
 
 
@@ -61,23 +62,21 @@ def test_a_database_server_that_is_away_is_one_line_with_a_remedy() -> None:
     said = (
         '(psycopg2.OperationalError) connection to server at "h", port 1 failed: Connection refused\n\tIs it running?\n[SQL: x]'
     )
-    told = in_words([ErrorLink("sqlalchemy.exc.OperationalError", said)], "/home")
+    told = describe_error([ErrorLink("sqlalchemy.exc.OperationalError", said)], "/home")
     reason = 'connection to server at "h", port 1 failed: Connection refused'
     assert told == f"cannot use the database of Dagster that /home/dagster.yaml names: {reason}"
-    assert (
-        with_remedy(told, {}) == f"{told}; see whether that server runs, and whether its address, user and password are right"
-    )
+    assert add_remedy(told, {}) == f"{told}; see whether that server runs, and whether its address, user and password are right"
 
 
 def test_what_nobody_expected_is_its_kind_and_one_line() -> None:
-    assert in_words(links(KeyError("round"))) is None
+    assert describe_error(links(KeyError("round"))) is None
     assert (
-        one_line([ErrorLink("dagster._core.errors.Wrapper", "op failed"), ErrorLink("KeyError", "'a'\nmore")])
+        format_one_line([ErrorLink("dagster._core.errors.Wrapper", "op failed"), ErrorLink("KeyError", "'a'\nmore")])
         == "KeyError: 'a'"
     )
     with pytest.raises(ValueError, match="rouds") as caught:
         Strict.model_validate({"rouds": 1})
-    told = one_line(links(caught.value))
+    told = format_one_line(links(caught.value))
     assert told == "ValidationError: 1 validation error for Strict: rouds: Extra inputs are not permitted"
 
 
@@ -93,10 +92,10 @@ def test_what_nobody_expected_is_its_kind_and_one_line() -> None:
     ],
 )
 def test_where_the_disk_is_the_trouble_the_remedy_is_said(said: str, remedy: str) -> None:
-    told = with_remedy(said, {"DTEF_WAREHOUSE": "/w"})
+    told = add_remedy(said, {"DTEF_WAREHOUSE": "/w"})
     assert told.startswith(f"{said}; ")
     assert remedy in told
-    assert with_remedy("no round S1", {}) == "no round S1"
+    assert add_remedy("no round S1", {}) == "no round S1"
 
 
 def test_a_vague_error_of_sqlite_is_a_full_disk_where_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,19 +103,19 @@ def test_a_vague_error_of_sqlite_is_a_full_disk_where_the_disk_is_full(tmp_path:
         f"cannot use {tmp_path}/home: disk I/O error",
         {"DTEF_WAREHOUSE": str(tmp_path), "DAGSTER_HOME": f"{tmp_path}/home"},
     )
-    assert "see whether" in with_remedy(said, places)
+    assert "see whether" in add_remedy(said, places)
     monkeypatch.setattr("resources.failures.shutil.disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))
-    assert with_remedy(said, places).startswith(f"{said}; make room on that disk")
+    assert add_remedy(said, places).startswith(f"{said}; make room on that disk")
 
 
 def test_of_places_inside_each_other_the_innermost_is_named() -> None:
-    told = with_remedy("cannot use /s/home/x: Permission denied", {"DTEF_WAREHOUSE": "/s", "DAGSTER_HOME": "/s/home"})
+    told = add_remedy("cannot use /s/home/x: Permission denied", {"DTEF_WAREHOUSE": "/s", "DAGSTER_HOME": "/s/home"})
     assert told.endswith("or name another place in DAGSTER_HOME")
 
 
 def test_what_a_terminal_would_obey_is_not_repeated() -> None:
     """The message about a damaged file had a raw control byte of it."""
     assert (
-        in_words([ErrorLink("duckdb.IOException", "don't know what type: \x0f")])
+        describe_error([ErrorLink("duckdb.IOException", "don't know what type: \x0f")])
         == "the tables cannot be read: don't know what type: ?"
     )

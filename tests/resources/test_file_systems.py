@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.errors import DtefError
-from resources.file_systems import without_secrets, write_text
+from resources.file_systems import strip_secrets, write_text
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from resources.file_systems import without_secrets, write_text
     ],
 )
 def test_an_address_is_shown_without_user_password_and_parameters(address: str, told: str) -> None:
-    assert without_secrets(address) == told
+    assert strip_secrets(address) == told
 
 
 def test_a_text_takes_the_place_of_an_earlier_one_and_nothing_is_left_beside_it(tmp_path: Path) -> None:

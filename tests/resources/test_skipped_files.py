@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.errors import UnreadableFile
-from resources.parquet_files import opened
+from resources.parquet_files import open_parquet
 from resources.warehouse import FILES_NAMED, Warehouse
 from tests.made.scores import scores_table
 
@@ -152,7 +152,7 @@ def test_the_stage_that_replaces_a_damaged_file_takes_it_as_absent(house: Wareho
     assert file in warnings[0]
     house.query(segments, only=["scores"])
     house.write("scores", scores_table([{}]), **at)
-    house.forget_mended()
+    house.drop_mended()
     assert house.skipped == {}
 
 
@@ -165,9 +165,9 @@ def test_a_file_that_the_system_refuses_is_not_replaced(
     def refusing(fs: pafs.FileSystem, path: str) -> pa.NativeFile:
         if path == file:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-        return opened(fs, path)
+        return open_parquet(fs, path)
 
-    monkeypatch.setattr("resources.parquet_files.opened", refusing)
+    monkeypatch.setattr("resources.parquet_files.open_parquet", refusing)
     with pytest.raises(UnreadableFile, match="Permission denied") as raised:
         house.read_earlier("scores", **ROUND, segment=SEGMENTS[0], snapshot="base")
     assert raised.value.kind == "refused"

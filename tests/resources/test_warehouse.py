@@ -15,7 +15,7 @@ from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.boards.schemas import RELIABILITY
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.tables import BLUEPRINTS, SCORES, SURVEY_RESPONSES
-from dtef_pipeline.tables import without_descriptions
+from dtef_pipeline.tables import strip_descriptions
 from resources import warehouse as module
 from resources.warehouse import Warehouse
 from tests.made.scores import scores_table, survey_rows
@@ -80,7 +80,7 @@ class TestWriting:
         file = Path(house.folder("survey_responses", **KENYA), "part-0.parquet")
         written = file.read_bytes()
         assert all(column.metadata is None for column in pq.read_schema(file))
-        house.write("survey_responses", without_descriptions(rows), **KENYA)
+        house.write("survey_responses", strip_descriptions(rows), **KENYA)
         assert file.read_bytes() == written
 
     def test_rows_read_and_rows_just_made_go_together_whichever_comes_first(self, house: Warehouse) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.site.family_view import FamilySite
-from dtef_pipeline.sites import family_sites
+from dtef_pipeline.sites import load_family_sites
 from resources import warehouse_site
 from resources.warehouse import Warehouse
 from resources.warehouse_site import write_site
@@ -62,7 +62,7 @@ def test_a_page_that_is_gone_or_another_program_makes_all_again(house: Warehouse
 
 def test_other_documents_make_the_pages_again(house: Warehouse) -> None:
     write_site(house)
-    qa = next(one for one in family_sites() if one.family == "qa")
+    qa = next(one for one in load_family_sites() if one.family == "qa")
     assert SUITE in made_again(house, replace(qa, documents="other rules"))
 
 

@@ -11,14 +11,14 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
-from resources.written_pages import PAGES_LIST, WrittenPages, foreign_pages, write_pages
+from resources.written_pages import PAGES_LIST, SiteWriteResult, make_foreign_check, write_pages
 
 
 def put(path: str, content: bytes) -> None:
     Path(path).write_bytes(content)
 
 
-def write(folder: Path, *names: str) -> WrittenPages:
+def write(folder: Path, *names: str) -> SiteWriteResult:
     return write_pages(LocalFileSystem(), str(folder), ((name, f"page {name}") for name in names), put)
 
 
@@ -73,7 +73,7 @@ def test_a_page_is_known_by_the_list_or_by_its_mark_and_any_other_file_is_foreig
     (tmp_path / "marked.html").write_text(f"<title>{'<title>' * 5_000}{PAGE_MARK}", encoding="utf-8")
     (tmp_path / "index.html").write_text("<!doctype html><title>Someone else's</title>", encoding="utf-8")
     (tmp_path / "folder.html").mkdir()
-    is_foreign = foreign_pages(LocalFileSystem(), str(tmp_path))
+    is_foreign = make_foreign_check(LocalFileSystem(), str(tmp_path))
     assert [is_foreign(f"{name}.html") for name in ("listed", "marked", "none", "index", "folder")] == [False] * 3 + [True] * 2
     (tmp_path / "own.js").write_text(f"{SCRIPT_MARK}dtef.receive()", encoding="utf-8")
     (tmp_path / "other.js").write_text("alert(1)", encoding="utf-8")

@@ -7,13 +7,13 @@ from typing import Annotated, get_args
 
 from fastapi import Path
 
-from dtef_pipeline.api.documents.engine_check import engine_faults
+from dtef_pipeline.api.documents.engine_check import check_engine
 from dtef_pipeline.api.documents.versioned_documents import ByVersion, DocumentsOfKind, Versioned
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.games.manifest import ScenarioManifest, ScenarioStatus
 from dtef_pipeline.games.personas import Persona, PersonaStatus
 from resources.settings import Settings
-from resources.votes.game_documents import StoredDocuments
+from resources.votes.game_documents import DocumentSnapshot
 
 LARGEST_FIRST_SEED = 2**31 - 1
 MOST_SEEDS = 100_000
@@ -22,18 +22,18 @@ MOST_SCENARIOS_IMPORTED = 20
 _TURNING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
-def _known_personas(settings: Settings, stored: StoredDocuments, conflicts: dict[str, str]) -> ByVersion:
-    from assets.games.known_games import known_persona_versions
+def _load_personas(settings: Settings, stored: DocumentSnapshot, conflicts: dict[str, str]) -> ByVersion:
+    from assets.games.known_games import load_known_persona_versions
 
-    return {(one.id, one.version): one for one in known_persona_versions(settings, stored, conflicts).values()}
+    return {(one.id, one.version): one for one in load_known_persona_versions(settings, stored, conflicts).values()}
 
 
-def _faults_of_persona(persona: Versioned) -> list[BodyFault]:
+def _check_persona(persona: Versioned) -> list[BodyFault]:
     assert isinstance(persona, Persona)
-    return faults_of_name(persona.display_name)
+    return find_name_faults(persona.display_name)
 
 
-def faults_of_name(name: str) -> list[BodyFault]:
+def find_name_faults(name: str) -> list[BodyFault]:
     """What is wrong with a name that would turn round the words beside it, on a terminal or a page."""
     if not _TURNING.search(name):
         return []
@@ -50,25 +50,25 @@ PERSONAS = DocumentsOfKind(
     "personas",
     Persona,
     get_args(PersonaStatus),
-    _known_personas,
-    _faults_of_persona,
+    _load_personas,
+    _check_persona,
     place="/{persona_id}",
     id_in_path=_persona_in_path,
 )
 
 
-def _known_scenarios(settings: Settings, stored: StoredDocuments, conflicts: dict[str, str]) -> ByVersion:
-    from assets.games.known_games import known_scenario_versions
+def _load_scenarios(settings: Settings, stored: DocumentSnapshot, conflicts: dict[str, str]) -> ByVersion:
+    from assets.games.known_games import load_scenario_versions
 
-    return known_scenario_versions(settings, stored, conflicts)
+    return load_scenario_versions(settings, stored, conflicts)
 
 
-def _faults_of_scenario(manifest: Versioned) -> list[BodyFault]:
+def _check_scenario(manifest: Versioned) -> list[BodyFault]:
     assert isinstance(manifest, ScenarioManifest)
     for name, value, most in (("first", manifest.seeds.first, LARGEST_FIRST_SEED), ("count", manifest.seeds.count, MOST_SEEDS)):
         if value > most:
             return [BodyFault(f"seeds.{name}", f"got {str(value)[:80]}; allowed: at most {most}")]
-    return engine_faults(manifest)
+    return check_engine(manifest)
 
 
 def _scenario_in_path(
@@ -83,8 +83,8 @@ SCENARIOS = DocumentsOfKind(
     "scenarios",
     ScenarioManifest,
     get_args(ScenarioStatus),
-    _known_scenarios,
-    _faults_of_scenario,
+    _load_scenarios,
+    _check_scenario,
     MOST_SCENARIOS_IMPORTED,
     "/{league}/{name}",
     _scenario_in_path,

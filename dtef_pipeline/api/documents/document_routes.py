@@ -11,7 +11,7 @@ from pydantic import Field, create_model
 from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.answer_schemas import AnswerBody, in_json
+from dtef_pipeline.api.answer_schemas import AnswerBody, convert_to_json
 from dtef_pipeline.api.documents.versioned_documents import (
     LARGEST_VERSION,
     MADE_HERE,
@@ -19,20 +19,20 @@ from dtef_pipeline.api.documents.versioned_documents import (
     DocumentsOfKind,
     KnownDocuments,
     VersionOfDocument,
-    body_of,
+    build_document_body,
     change,
     import_documents,
     make,
     move,
 )
-from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, header_of, tagged, weak_etag
-from dtef_pipeline.api.plans.manifests import schema_in_one
+from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, build_tagged_response, compute_weak_etag, read_header
+from dtef_pipeline.api.plans.manifests import resolve_schema_refs
 from dtef_pipeline.api.plans.plan import BodyFault
-from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, Problem, fault_of_line, faulty
+from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, Problem, make_fault_problem, make_line_problem
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import SourceError
-from dtef_pipeline.games.document_lines import document_lines
+from dtef_pipeline.games.document_lines import write_document_lines
 from resources.votes.game_documents import DocumentChanged
 
 LINES_ANSWERED: dict[int | str, dict[str, Any]] = {
@@ -60,7 +60,7 @@ class VersionsOfDocument(AnswerBody):
     versions: list[VersionOfDocument]
 
 
-def document_router(of: DocumentsOfKind) -> APIRouter:
+def build_document_router(of: DocumentsOfKind) -> APIRouter:
     """The routes of a kind."""
     router = APIRouter(prefix=f"/api/{of.plural}", tags=[of.plural])
     _add_routes_of_all(router, of)
@@ -86,24 +86,24 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
         found = [one for one in KnownDocuments.now(of, services).latest().values() if status in (None, one.status)]
         rest = [one for one in found if cursor is None or one.id > cursor]
         after = rest[limit - 1].id if len(rest) > limit else None
-        return tagged(request, {of.plural: [body_of(one) for one in rest[:limit]], "next": after})
+        return build_tagged_response(request, {of.plural: [build_document_body(one) for one in rest[:limit]], "next": after})
 
     @router.post(
         "",
         status_code=201,
         response_model=of.model,
         responses={201: _MADE},
-        openapi_extra={"requestBody": _body_sent(of)},
+        openapi_extra={"requestBody": _describe_body(of)},
     )
     def make_document(services: Used, holder: Operating, given: Annotated[Any, Body()]) -> Response:
         """Make a document: version 1, with the first status. The engine of a scenario has to be able to play it."""
         body = make(of, services, given, holder.name)
-        return _changed(body, HTTPStatus.CREATED, {"Location": of.location(body["id"])})
+        return _build_changed_response(body, HTTPStatus.CREATED, {"Location": of.location(body["id"])})
 
     @router.get(".jsonl", response_class=Response, responses=LINES_ANSWERED)
     def export_documents(services: Used, _: Operating) -> Response:
         """All versions of all, of files and made here, the same bytes as of `dtef export`."""
-        lines = document_lines(of.kind, KnownDocuments.now(of, services).versions.values())
+        lines = write_document_lines(of.kind, KnownDocuments.now(of, services).versions.values())
         sent = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{of.plural}.jsonl"'}
         return Response(lines, headers=sent, media_type="application/jsonl")
 
@@ -117,7 +117,7 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
             try:
                 return import_documents(of, *place, data, SENT_BODY, who, source=OVER_HTTP, most=of.most_imported)
             except SourceError as error:
-                raise fault_of_line(error) from None
+                raise make_line_problem(error) from None
             except DocumentChanged as error:
                 raise Problem(409, f"{error}; send the lines again") from None
 
@@ -132,47 +132,53 @@ def _add_routes_of_one(router: APIRouter, of: DocumentsOfKind) -> None:
         request: Request, services: Used, _: Operating, document_id: Id, version: VersionAsked = None
     ) -> Response:
         """The latest version, or an earlier one."""
-        return tagged(request, body_of(KnownDocuments.now(of, services, document_id).one(document_id, version)))
+        return build_tagged_response(
+            request, build_document_body(KnownDocuments.now(of, services, document_id).one(document_id, version))
+        )
 
     @router.get(f"{of.place}/versions", response_model=VersionsOfDocument, responses=UNCHANGED)
     def show_versions(request: Request, services: Used, _: Operating, document_id: Id) -> Response:
         """Who made which version, and who said what of its status."""
         versions = KnownDocuments.now(of, services, document_id).history(document_id)
-        return tagged(request, in_json({"id": document_id, "versions": [one.model_dump(by_alias=True) for one in versions]}))
+        return build_tagged_response(
+            request, convert_to_json({"id": document_id, "versions": [one.model_dump(by_alias=True) for one in versions]})
+        )
 
     @router.put(
         of.place,
         response_model=of.model,
         responses={200: _TAGGED},
-        openapi_extra={"requestBody": _body_sent(of), "parameters": [_IF_MATCH]},
+        openapi_extra={"requestBody": _describe_body(of), "parameters": [_IF_MATCH]},
     )
     def change_document(
         request: Request, services: Used, holder: Operating, document_id: Id, given: Annotated[Any, Body()]
     ) -> Response:
         """Make the next version, with the first status. If-Match names the ETag of the latest one, which stays readable."""
-        return _changed(change(of, services, document_id, given, holder.name, header_of(request, "if-match")))
+        return _build_changed_response(change(of, services, document_id, given, holder.name, read_header(request, "if-match")))
 
     @router.post(f"{of.place}/status", response_model=of.model, responses={200: _TAGGED})
     def move_document(request: Request, services: Used, holder: Operating, document_id: Id, step: DocumentStep) -> Response:
         """Give a version its next status: approve or promote it, or retire it."""
         require_status(of, step.status, "status")
-        known = header_of(request, "if-match")
-        return _changed(move(of, services, document_id, (step.status, step.version), holder.name, known))
+        known = read_header(request, "if-match")
+        return _build_changed_response(move(of, services, document_id, (step.status, step.version), holder.name, known))
 
 
-def _changed(body: dict[str, Any], status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse(body, status, {**(headers or {}), "ETag": weak_etag(body), "Cache-Control": "no-cache"})
+def _build_changed_response(
+    body: dict[str, Any], status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None
+) -> Response:
+    return JSONResponse(body, status, {**(headers or {}), "ETag": compute_weak_etag(body), "Cache-Control": "no-cache"})
 
 
 def require_status(of: DocumentsOfKind, status: str | None, path: str) -> None:
     """Raises Problem 422 for a word that is no status."""
     if status is not None and status not in of.statuses:
-        raise faulty([BodyFault(path, f"got {status[:80]!r}; allowed: {', '.join(of.statuses)}")])
+        raise make_fault_problem([BodyFault(path, f"got {status[:80]!r}; allowed: {', '.join(of.statuses)}")])
 
 
-def _body_sent(of: DocumentsOfKind) -> dict[str, Any]:
+def _describe_body(of: DocumentsOfKind) -> dict[str, Any]:
     """A document as it is sent: its fields without those that nobody sends."""
-    schema = schema_in_one(of.model.model_json_schema())
+    schema = resolve_schema_refs(of.model.model_json_schema())
     for name in MADE_HERE:
         del schema["properties"][name]
     schema["required"] = [name for name in schema["required"] if name not in MADE_HERE]

@@ -29,19 +29,19 @@ _threads = threading.BoundedSemaphore(_ASKED_AT_ONCE + _WAIT_AT_ONCE)
 _log = logging.getLogger(__name__)
 
 
-def engine_faults(
+def check_engine(
     manifest: ScenarioManifest, patience_s: float = ENGINE_PATIENCE_S, worker: Sequence[str] = _ENGINE_WORKER
 ) -> list[BodyFault]:
     """What the engine finds wrong with a manifest, each with `path` and `message`. Raises Problem 503 when too many are asked at once.
 
     `worker`: the command, which reads the manifest and writes the faults, as `engine_worker`.
     """
-    with _place():
-        return _asked(manifest, patience_s, worker)
+    with _reserve_place():
+        return _run_check(manifest, patience_s, worker)
 
 
 @contextmanager
-def _place() -> Iterator[None]:
+def _reserve_place() -> Iterator[None]:
     """Raises Problem 503 at once where enough wait already, else after a while."""
     busy = Problem(503, "other scenarios are being checked; try again", {"Retry-After": "5"})
     if not _threads.acquire(blocking=False):
@@ -57,9 +57,9 @@ def _place() -> Iterator[None]:
         _threads.release()
 
 
-def _asked(manifest: ScenarioManifest, patience_s: float, worker: Sequence[str]) -> list[BodyFault]:
+def _run_check(manifest: ScenarioManifest, patience_s: float, worker: Sequence[str]) -> list[BodyFault]:
     try:
-        found = json.loads(_told(json.dumps(manifest.model_dump()).encode(), patience_s, worker))
+        found = json.loads(_run_worker(json.dumps(manifest.model_dump()).encode(), patience_s, worker))
         return [BodyFault(path, message[:_LONGEST_TOLD]) for path, message in found]
     except subprocess.TimeoutExpired:
         said = f"its engine {manifest.adapter_name} took longer than {patience_s:g} s to be made and to play one seed"
@@ -69,16 +69,16 @@ def _asked(manifest: ScenarioManifest, patience_s: float, worker: Sequence[str])
     return [BodyFault("adapter", f"{said}; allowed: a manifest that its engine can play")]
 
 
-def _told(given: bytes, patience_s: float, worker: Sequence[str]) -> bytes:
+def _run_worker(given: bytes, patience_s: float, worker: Sequence[str]) -> bytes:
     """What the process writes. It leads a group, which is ended with it."""
     with subprocess.Popen(  # noqa: S603 - a command of ours
         worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
     ) as started:
         try:
-            told, _ = started.communicate(given, timeout=patience_s)
+            worker_output, _ = started.communicate(given, timeout=patience_s)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(started.pid, signal.SIGKILL)
     if started.returncode != 0:
         raise subprocess.CalledProcessError(started.returncode, worker)
-    return told
+    return worker_output

@@ -11,16 +11,16 @@ import sys
 from typing import BinaryIO
 
 
-def check_manifest(given: BinaryIO, told: BinaryIO) -> None:
+def check_manifest(given: BinaryIO, output: BinaryIO) -> None:
     """Reads a manifest with version and status, writes a list of [path, message]."""
-    from dtef_pipeline.documents import spelled
+    from dtef_pipeline.documents import format_path
     from dtef_pipeline.games.manifest import ScenarioManifest
-    from dtef_pipeline.games.pack_files import manifest_faults
+    from dtef_pipeline.games.pack_files import check_manifest_engine
 
     manifest = ScenarioManifest.model_validate(json.load(given))
-    found = [[spelled(place), message] for place, message in manifest_faults(manifest)]
-    told.write(json.dumps(found).encode())
-    told.flush()
+    found = [[format_path(place), message] for place, message in check_manifest_engine(manifest)]
+    output.write(json.dumps(found).encode())
+    output.flush()
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.answer_schemas import AnswerBody
-from dtef_pipeline.api.documents.versioned_documents import MADE_HERE, body_of
-from dtef_pipeline.api.etags import UNCHANGED, tagged
+from dtef_pipeline.api.documents.versioned_documents import MADE_HERE, build_document_body
+from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.games.manifest import ScenarioManifest, Seeds
 from dtef_pipeline.games.packs import adapters
@@ -44,7 +44,7 @@ class ScenarioTemplates(AnswerBody):
 @router.get("/api/scenarios/templates", tags=["scenarios"], response_model=ScenarioTemplates, responses=UNCHANGED)
 def list_templates(request: Request, services: Used, _: Operating) -> Response:
     """The engines that are installed, each with a manifest to start from."""
-    return tagged(request, {"templates": scenario_templates(services.settings)})
+    return build_tagged_response(request, {"templates": scenario_templates(services.settings)})
 
 
 def scenario_templates(settings: Settings) -> list[dict[str, Any]]:
@@ -52,9 +52,9 @@ def scenario_templates(settings: Settings) -> list[dict[str, Any]]:
 
     The manifest is that of a scenario which is known; an engine that no scenario has yet gets one to fill in. No engine is imported.
     """
-    from assets.games.known_games import known_scenarios
+    from assets.games.known_games import load_known_scenarios
 
-    known = known_scenarios(settings)
+    known = load_known_scenarios(settings)
     found = []
     for name, maker in sorted(adapters().items()):
         # Its own scenario before others that it plays.
@@ -62,21 +62,21 @@ def scenario_templates(settings: Settings) -> list[dict[str, Any]]:
             (one for one in known.values() if one.adapter_name == name), key=lambda one: (one.id != name, one.id)
         )
         try:
-            manifest = _started_from(of_engine[0] if of_engine else _to_fill_in(name), name, known)
+            manifest = _make_template(of_engine[0] if of_engine else _make_blank_manifest(name), name, known)
         except ValidationError:  # its name is none that a manifest can say
             continue
         found.append({"adapter": name, "package": str(maker), "description": manifest["description"], "manifest": manifest})
     return found
 
 
-def _started_from(manifest: ScenarioManifest, adapter: str, known: Container[str]) -> dict[str, Any]:
+def _make_template(manifest: ScenarioManifest, adapter: str, known: Container[str]) -> dict[str, Any]:
     """The manifest under an id that is free, with the engine said."""
     free = next(name for number in count(2) if (name := f"{adapter}-{number}") not in known)
     found = manifest.model_copy(update={"id": free, "adapter": adapter})
-    return {field: value for field, value in body_of(found).items() if field not in MADE_HERE}
+    return {field: value for field, value in build_document_body(found).items() if field not in MADE_HERE}
 
 
-def _to_fill_in(adapter: str) -> ScenarioManifest:
+def _make_blank_manifest(adapter: str) -> ScenarioManifest:
     return ScenarioManifest(
         id=adapter,
         version=1,

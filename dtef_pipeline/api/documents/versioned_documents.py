@@ -12,18 +12,18 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from dtef_pipeline.api.answer_schemas import AnswerBody
-from dtef_pipeline.api.etags import require_match, weak_etag
+from dtef_pipeline.api.etags import compute_weak_etag, require_match
 from dtef_pipeline.api.plans.plan import BodyFault
-from dtef_pipeline.api.problems import Problem, body_faults, faulty
+from dtef_pipeline.api.problems import Problem, convert_faults, make_fault_problem
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.documents import Part, reasons
 from dtef_pipeline.errors import SourceError
-from dtef_pipeline.games.document_lines import new_documents, read_document_lines
+from dtef_pipeline.games.document_lines import find_new_documents, read_document_lines
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.identity import versions_in_play
+from dtef_pipeline.identity import select_versions_in_play
 from resources.settings import Settings
-from resources.votes.game_documents import DocumentChanged, GameDocumentKind, GameDocumentStore, StoredDocuments
+from resources.votes.game_documents import DocumentChanged, DocumentSnapshot, GameDocumentKind, GameDocumentStore
 
 Versioned = Persona | ScenarioManifest
 ByVersion = Mapping[tuple[str, int], Versioned]
@@ -42,7 +42,7 @@ class DocumentsOfKind:
     model: type[Versioned]
     statuses: tuple[str, ...]
     """From the first to the last: each may follow the one before it, and nothing else."""
-    known: Callable[[Settings, StoredDocuments, dict[str, str]], ByVersion]
+    known: Callable[[Settings, DocumentSnapshot, dict[str, str]], ByVersion]
     """All versions, in their order; the last argument takes, by id, what is wrong with a version that a file has."""
     faults: Callable[[Versioned], list[BodyFault]] = lambda _: []
     """What else is wrong with a document that fits its model, each with `path` and `message`."""
@@ -93,16 +93,16 @@ class KnownDocuments:
 
     of: DocumentsOfKind
     versions: ByVersion
-    stored: StoredDocuments
+    stored: DocumentSnapshot
     conflicts: Mapping[str, str]
     """By id, what is wrong where a version of a file says something else than the one made before it, which holds."""
 
     @classmethod
     def now(cls, of: DocumentsOfKind, services: Services, document_id: str | None = None) -> KnownDocuments:
-        return cls.of_store(of, services.settings, services.documents, document_id)
+        return cls.load_documents(of, services.settings, services.documents, document_id)
 
     @classmethod
-    def of_store(
+    def load_documents(
         cls, of: DocumentsOfKind, settings: Settings, store: GameDocumentStore, document_id: str | None = None
     ) -> KnownDocuments:
         stored, conflicts = store.all(of.kind, document_id), dict[str, str]()
@@ -112,9 +112,9 @@ class KnownDocuments:
         """The latest version of each document, by id, in the order of ids."""
         return {name: one for (name, _), one in self.versions.items()}
 
-    def in_play(self) -> dict[str, Versioned]:
+    def current_versions(self) -> dict[str, Versioned]:
         """The version of each document that evaluations take, by id: the latest that is past the first status."""
-        return versions_in_play(self.versions.values(), self.of.statuses[0])
+        return select_versions_in_play(self.versions.values(), self.of.statuses[0])
 
     def one(self, document_id: str, version: int | None = None) -> Versioned:
         """A version; None: the latest. Raises Problem 404."""
@@ -154,26 +154,26 @@ class KnownDocuments:
         ]
 
 
-def body_of(document: Versioned) -> dict[str, Any]:
+def build_document_body(document: Versioned) -> dict[str, Any]:
     """A document as JSON."""
     return document.model_dump(mode="json")
 
 
 def make(of: DocumentsOfKind, services: Services, given: object, who: str) -> dict[str, Any]:
     """Store version 1 of what was sent, with the first status. Raises Problem: 422 for faults, 409 for an id that is there."""
-    document = _checked(of, given, 1)
+    document = _parse_document(of, given, 1)
     known = KnownDocuments.now(of, services, document.id)
     if document.id in known.latest():
-        raise _there_already(of, document.id)
+        raise _make_conflict(of, document.id)
     _require_playable(of, document)
     try:
-        services.documents.add(of.kind, body_of(document), who, seen=known.revision(document.id))
+        services.documents.add(of.kind, build_document_body(document), who, seen=known.revision(document.id))
     except DocumentChanged:
-        raise _there_already(of, document.id) from None
-    return body_of(document)
+        raise _make_conflict(of, document.id) from None
+    return build_document_body(document)
 
 
-def _there_already(of: DocumentsOfKind, document_id: str) -> Problem:
+def _make_conflict(of: DocumentsOfKind, document_id: str) -> Problem:
     where = of.location(document_id)
     return Problem(409, f"the {of.kind} {document_id} is there already; allowed: another id, or PUT {where} for a new version")
 
@@ -188,17 +188,19 @@ def change(
     """
     known = KnownDocuments.now(of, services, document_id)
     before = known.one(document_id)
-    require_match(if_match, weak_etag(body_of(before)))
-    document = _checked(of, given, before.version + 1)
+    require_match(if_match, compute_weak_etag(build_document_body(before)))
+    document = _parse_document(of, given, before.version + 1)
     if document.id != document_id:
-        raise faulty([BodyFault("id", f"got {document.id!r}; allowed: {document_id}, as the path has it")])
+        raise make_fault_problem([BodyFault("id", f"got {document.id!r}; allowed: {document_id}, as the path has it")])
     _require_playable(of, document)
     try:
-        services.documents.add(of.kind, body_of(document), who, seen=known.revision(document_id), before=body_of(before))
+        services.documents.add(
+            of.kind, build_document_body(document), who, seen=known.revision(document_id), before=build_document_body(before)
+        )
     except DocumentChanged:
-        etag = weak_etag(body_of(KnownDocuments.now(of, services, document_id).one(document_id)))
+        etag = compute_weak_etag(build_document_body(KnownDocuments.now(of, services, document_id).one(document_id)))
         raise Problem(412, f"it has changed since: the ETag is now {etag}", {"ETag": etag}) from None
-    return body_of(document)
+    return build_document_body(document)
 
 
 def import_documents(
@@ -219,12 +221,12 @@ def import_documents(
     played.
     """
     given = read_document_lines(of.kind, data, where)
-    known = KnownDocuments.of_store(of, settings, store)
-    new = new_documents(given, known.versions.values(), where, of.statuses)
+    known = KnownDocuments.load_documents(of, settings, store)
+    new = find_new_documents(given, known.versions.values(), where, of.statuses)
     versions = {line: one for line, one in new.items() if (one.id, one.version) not in known.versions}
     _require_importable(of, versions, where, most)
-    later = [body_of(one) for line, one in new.items() if line not in versions]
-    bodies = [body_of(one) for one in versions.values()]
+    later = [build_document_body(one) for line, one in new.items() if line not in versions]
+    bodies = [build_document_body(one) for one in versions.values()]
     added = store.add_all(of.kind, bodies, later, who, source or where, seen=known.stored)
     return AddedRecords(added=added, known=len(given) - len(new))
 
@@ -258,46 +260,50 @@ def move(
     (status, version), known = step, KnownDocuments.now(of, services, document_id)
     before = known.one(document_id, version)
     if if_match is not None:
-        require_match(if_match, weak_etag(body_of(before)))
-    steps = steps_from(of, before.status)
+        require_match(if_match, compute_weak_etag(build_document_body(before)))
+    steps = list_next_statuses(of, before.status)
     if status not in steps:
         allowed = ", ".join(steps) or "none, as this is the last"
         said = f"the {of.kind} {document_id}, version {before.version}, is {before.status} and cannot become {status}"
         raise Problem(409, f"{said}; allowed: {allowed}", allowed=list(steps))
-    after = {**body_of(before), "status": status}
+    after = {**build_document_body(before), "status": status}
     try:
-        services.documents.say(of.kind, after, who, seen=known.revision(document_id), before=body_of(before))
+        services.documents.say(of.kind, after, who, seen=known.revision(document_id), before=build_document_body(before))
     except DocumentChanged:
         raise Problem(409, f"the {of.kind} {document_id} has changed meanwhile; look at it again") from None
     return after
 
 
-def steps_from(of: DocumentsOfKind, status: str) -> Sequence[str]:
+def list_next_statuses(of: DocumentsOfKind, status: str) -> Sequence[str]:
     """The statuses that may follow one."""
     at = of.statuses.index(status)
     return of.statuses[at + 1 : at + 2]
 
 
-def _checked(of: DocumentsOfKind, given: object, version: int) -> Versioned:
+def _parse_document(of: DocumentsOfKind, given: object, version: int) -> Versioned:
     """The document of a body as `version`, with the first status. Raises Problem 422."""
     known = [name for name in of.model.model_fields if name not in MADE_HERE]
     if not isinstance(given, Mapping):
         arrived = "no JSON" if isinstance(given, bytes) else json.dumps(given, ensure_ascii=False)[:_ECHOED_OF_BODY]
-        raise faulty([BodyFault("body", f"got {arrived}; allowed: application/json, a mapping with {', '.join(known)}")])
-    told = f"unknown key; known: {', '.join(known)}"
-    faults = [BodyFault(name[:_ECHOED_OF_BODY], told) for name in given if name not in known][:_MOST_FAULTS]
+        raise make_fault_problem(
+            [BodyFault("body", f"got {arrived}; allowed: application/json, a mapping with {', '.join(known)}")]
+        )
+    fault_message = f"unknown key; known: {', '.join(known)}"
+    faults = [BodyFault(name[:_ECHOED_OF_BODY], fault_message) for name in given if name not in known][:_MOST_FAULTS]
     if version > LARGEST_VERSION:
         raise Problem(409, f"the {of.kind} has version {version - 1}, after which there is no other")
     values = {name: one for name, one in given.items() if name in known}
     try:
         document = of.model.model_validate({**values, "version": version, "status": of.statuses[0]})
     except ValidationError as error:
-        raise faulty([*faults, *body_faults(islice(reasons(error, of.model), _MOST_FAULTS))][:_MOST_FAULTS]) from None
+        raise make_fault_problem(
+            [*faults, *convert_faults(islice(reasons(error, of.model), _MOST_FAULTS))][:_MOST_FAULTS]
+        ) from None
     if faults:
-        raise faulty(faults)
+        raise make_fault_problem(faults)
     return document
 
 
 def _require_playable(of: DocumentsOfKind, document: Versioned) -> None:
     if found := of.faults(document):
-        raise faulty(found)
+        raise make_fault_problem(found)

@@ -9,17 +9,17 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import Query, Request, Response
 
 from dtef_pipeline.api.access import Administering
-from dtef_pipeline.api.pages.page_routes import page_router
+from dtef_pipeline.api.pages.page_routes import build_page_router
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.review.feedback_sync import LARGEST_PLACE
 from dtef_pipeline.api.services import Used
-from resources.votes.vote_queries import latest_actions
-from resources.votes.vote_tables import time_of
+from resources.votes.vote_queries import list_latest_actions
+from resources.votes.vote_tables import decode_time
 
 _ACTIONS_A_PAGE = 100
 _Place = Annotated[int | None, Query(ge=0, le=LARGEST_PLACE)]
 
-router = page_router()
+router = build_page_router()
 
 
 class ChangedMember(NamedTuple):
@@ -35,10 +35,10 @@ class ChangedMember(NamedTuple):
 @router.get("/actions")
 def actions_page(request: Request, services: Used, held: Administering, before: _Place = None) -> Response:
     """The log of actions, the last first."""
-    found = latest_actions(services.votes.database, _ACTIONS_A_PAGE, before)
+    found = list_latest_actions(services.votes.database, _ACTIONS_A_PAGE, before)
     actions = [
         {
-            "at": time_of(row["done_at"]),
+            "at": decode_time(row["done_at"]),
             "who": row["who"] or "–",
             "what": row["what"],
             "changes": changes(json.loads(row["before"]), json.loads(row["after"])),
@@ -51,15 +51,15 @@ def actions_page(request: Request, services: Used, held: Administering, before: 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ChangedMember]:
     """The members of two objects that differ, those of objects in them one by one: `traits.risk`."""
-    old, new = _flat(before), _flat(after)
+    old, new = _flatten_document(before), _flatten_document(after)
     return [ChangedMember(name, old.get(name), new.get(name)) for name in {**old, **new} if old.get(name) != new.get(name)]
 
 
-def _flat(document: Mapping[str, Any], above: str = "") -> dict[str, str]:
+def _flatten_document(document: Mapping[str, Any], above: str = "") -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in document.items():
         if isinstance(value, dict) and value:
-            found |= _flat(value, f"{above}{name}.")
+            found |= _flatten_document(value, f"{above}{name}.")
         else:
             found[f"{above}{name}"] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return found

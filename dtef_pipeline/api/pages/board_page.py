@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from fastapi import Request, Response
 
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.pages.page_routes import page_router
+from dtef_pipeline.api.pages.page_routes import build_page_router
 from dtef_pipeline.api.pages.part_words import family_title, site_of
 from dtef_pipeline.api.pages.rendering import page
-from dtef_pipeline.api.review.votes_version import version_of_votes_now, why_not_of_now
+from dtef_pipeline.api.review.votes_version import compute_current_version, find_stale_reason
 from dtef_pipeline.api.services import Services, Used
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dtef_pipeline.site.preference_page import FamilyNames
     from resources.warehouse import Warehouse
 
-router = page_router()
+router = build_page_router()
 
 
 @router.get("/board")
@@ -30,7 +30,7 @@ def board_page(request: Request, services: Used, held: Operating, family: str | 
 
     warehouse = Warehouse(services.settings.warehouse)
     is_made = bool(warehouse.tables(["preference_scores"]))
-    boards = _boards(warehouse) if is_made else {}
+    boards = _load_boards(warehouse) if is_made else {}
     shown = family if family in boards else next(iter(boards), None)
     return page(
         request,
@@ -39,26 +39,26 @@ def board_page(request: Request, services: Used, held: Operating, family: str | 
         families={name: family_title(name) for name in boards},
         family=shown,
         sections=boards[shown] if shown is not None else [],
-        changed=_what_changed(warehouse if is_made else None, services),
+        changed=_describe_vote_change(warehouse if is_made else None, services),
     )
 
 
-def _boards(warehouse: Warehouse) -> dict[str, list[Section]]:
+def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
     """By family, the sections of its board; of those whose responses were voted on."""
     # Pandas and DuckDB are loaded by who asks for the board, not by who starts the server.
     from dtef_pipeline.families import FAMILIES
     from dtef_pipeline.preference.paired_csv import ELSEWHERE
-    from dtef_pipeline.site.content import without_empty
-    from dtef_pipeline.site.preference_page import PREFERENCE_READ, preference_sections
+    from dtef_pipeline.site.content import drop_empty_sections
+    from dtef_pipeline.site.preference_page import PREFERENCE_READ, build_preference_sections
 
     found: dict[str, list[Section]] = {}
     for family, metrics in ({one.name: one.paired.metrics for one in FAMILIES if one.paired} | {ELSEWHERE: ()}).items():
         tables = {*PREFERENCE_READ, *(name for metric in metrics for name in metric.tables)}
         sections = warehouse.query(
-            partial(preference_sections, family=family, metrics=metrics, names=_names_of(family)),
+            partial(build_preference_sections, family=family, metrics=metrics, names=_names_of(family)),
             only=sorted(tables),
         )
-        found |= {family: without_empty([_without_charts(one) for one in sections])} if sections else {}
+        found |= {family: drop_empty_sections([_remove_charts(one) for one in sections])} if sections else {}
     return found
 
 
@@ -69,7 +69,7 @@ def _names_of(family: str) -> FamilyNames:
     return FamilyNames(site.title, site.part_words, site.metric_words) if site else FamilyNames(family_title(family))
 
 
-def _without_charts(section: Section) -> Section:
+def _remove_charts(section: Section) -> Section:
     """The policy of these pages lets no chart evaluate its definition; the report has them."""
     from dtef_pipeline.site.content import Chart, Fold
 
@@ -81,7 +81,7 @@ def _without_charts(section: Section) -> Section:
     return replace(section, blocks=parts)
 
 
-def _what_changed(warehouse: Warehouse | None, services: Services) -> str | None:
+def _describe_vote_change(warehouse: Warehouse | None, services: Services) -> str | None:
     """That there are other votes now than those that the board was made of; None where these are the same."""
     rows = warehouse.rows("preference_scores", columns=["votes_version"]).to_pylist() if warehouse else []
-    return why_not_of_now([row["votes_version"] for row in rows], version_of_votes_now(services.votes))
+    return find_stale_reason([row["votes_version"] for row in rows], compute_current_version(services.votes))

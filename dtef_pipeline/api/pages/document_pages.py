@@ -11,10 +11,10 @@ from fastapi import APIRouter, Depends, Request, Response
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.documents import versioned_documents
 from dtef_pipeline.api.documents.document_routes import VersionAsked, require_status
-from dtef_pipeline.api.documents.versioned_documents import DocumentsOfKind, KnownDocuments, Versioned, body_of
-from dtef_pipeline.api.etags import weak_etag
-from dtef_pipeline.api.pages.forms import NOT_REFUSED, FormField, Refusal, SentForm, TypedForm, one_of, refusal_of
-from dtef_pipeline.api.pages.page_routes import page_router, to_page
+from dtef_pipeline.api.documents.versioned_documents import DocumentsOfKind, KnownDocuments, Versioned, build_document_body
+from dtef_pipeline.api.etags import compute_weak_etag
+from dtef_pipeline.api.pages.forms import NOT_REFUSED, FormField, Refusal, SentForm, TypedForm, build_refusal, read_field
+from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem
@@ -48,7 +48,7 @@ class DocumentPages:
 
     def router(self) -> APIRouter:
         """The routes of the pages."""
-        found, of = page_router(), self.of
+        found, of = build_page_router(), self.of
         Id = Annotated[str, Depends(of.id_in_path)]
 
         @found.get(f"/{of.plural}")
@@ -79,7 +79,7 @@ class DocumentPages:
     ) -> Response:
         """The list, and the form of a new one."""
         known = KnownDocuments.now(self.of, services)
-        documents, in_play = list(known.latest().values()), known.in_play()
+        documents, in_play = list(known.latest().values()), known.current_versions()
         return page(
             request,
             "documents",
@@ -106,13 +106,13 @@ class DocumentPages:
             of=self.of,
             shown=shown,
             latest=latest,
-            shown_tag=weak_etag(body_of(shown)),
-            steps=[(one, _STEP_WORDS.get(one, one)) for one in versioned_documents.steps_from(self.of, shown.status)],
+            shown_tag=compute_weak_etag(build_document_body(shown)),
+            steps=[(one, _STEP_WORDS.get(one, one)) for one in versioned_documents.list_next_statuses(self.of, shown.status)],
             is_after_step=_AFTER_A_STEP in request.query_params,
             history=list(reversed(known.history(document_id))),
             conflict=known.conflicts.get(document_id),
-            seen=_seen(latest, one_of(form, "seen"), refusal),
-            whole=body_of(shown) if self.is_whole else None,
+            seen=_choose_etag(latest, read_field(form, "seen"), refusal),
+            whole=build_document_body(shown) if self.is_whole else None,
             **self.values_of(shown),
             **self._form_values(services, form, latest, refusal),
         )
@@ -136,23 +136,23 @@ class DocumentPages:
             made = versioned_documents.make(self.of, services, given, who)
         except (Problem, DtefError) as error:
             is_there = isinstance(error, Problem) and error.status == HTTPStatus.CONFLICT
-            refusal = self._there_already(given) if is_there else self._refusal(request, error)
+            refusal = self._make_conflict_refusal(given) if is_there else self._refusal(request, error)
             return self.list_page(request, services, None, form, refusal)
-        return to_page(f"/{self.of.plural}/{made['id']}")
+        return redirect_to_page(f"/{self.of.plural}/{made['id']}")
 
     def change(self, request: Request, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
         """The next version of a document, whose page follows; or the form again with why it was not taken."""
         try:
             given = self.document(form, document_id)
-            versioned_documents.change(self.of, services, document_id, given, who, one_of(form, "seen"))
+            versioned_documents.change(self.of, services, document_id, given, who, read_field(form, "seen"))
         except (Problem, DtefError) as error:
             is_changed = isinstance(error, Problem) and error.status == HTTPStatus.PRECONDITION_FAILED
             changed = Refusal(412, [BodyFault("", _CHANGED_MEANWHILE)])
             refusal = changed if is_changed else self._refusal(request, error)
             return self.one_page(request, services, document_id, None, form, refusal)
-        return to_page(f"/{self.of.plural}/{document_id}")
+        return redirect_to_page(f"/{self.of.plural}/{document_id}")
 
-    def _there_already(self, given: object) -> Refusal:
+    def _make_conflict_refusal(self, given: object) -> Refusal:
         known = str(given["id"]) if isinstance(given, Mapping) else ""
         words = f"there is the {self.of.kind} {known} already: choose another id, or make its next version on its page"
         see = f"/{self.of.plural}/{known}", f"The {self.of.kind} {known}"
@@ -164,25 +164,25 @@ class DocumentPages:
 
     def _refusal(self, request: Request, error: Exception) -> Refusal:
         if self.is_whole:
-            return refusal_of(request, error, ()).within(self._first_field)
-        return refusal_of(request, error, tuple(self.of.model.model_fields))
+            return build_refusal(request, error, ()).nest_under(self._first_field)
+        return build_refusal(request, error, tuple(self.of.model.model_fields))
 
     def move(self, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
         """A step of the status, after which the page follows. Raises Problem."""
-        version = one_of(form, "version")
+        version = read_field(form, "version")
         number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
-        step = one_of(form, "status"), number
+        step = read_field(form, "status"), number
         try:
-            versioned_documents.move(self.of, services, document_id, step, who, one_of(form, "seen"))
+            versioned_documents.move(self.of, services, document_id, step, who, read_field(form, "seen"))
         except Problem as error:
             if error.status != HTTPStatus.PRECONDITION_FAILED:
                 raise
             what = f"somebody changed the {self.of.kind} {document_id} after you opened its page"
             raise Problem(412, f"{what}, so that nothing was done; look at it again") from None
-        return to_page(f"/{self.of.plural}/{document_id}" + (f"?version={number}&{_AFTER_A_STEP}=1" if number else ""))
+        return redirect_to_page(f"/{self.of.plural}/{document_id}" + (f"?version={number}&{_AFTER_A_STEP}=1" if number else ""))
 
 
-def _seen(document: Versioned, sent: str, refusal: Refusal) -> str:
+def _choose_etag(document: Versioned, sent: str, refusal: Refusal) -> str:
     """What the form was made of, also when it is shown again. Who was told of a change meanwhile has seen the present state."""
-    is_told = refusal.status == HTTPStatus.PRECONDITION_FAILED
-    return weak_etag(body_of(document)) if is_told or not sent else sent
+    was_shown = refusal.status == HTTPStatus.PRECONDITION_FAILED
+    return compute_weak_etag(build_document_body(document)) if was_shown or not sent else sent

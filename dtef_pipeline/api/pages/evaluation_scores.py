@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtef_pipeline.api.pages.part_words import metric_words, part_words, persona_words, way_words
-from dtef_pipeline.api.queue.shown_evaluations import ShownEvaluation
+from dtef_pipeline.api.queue.shown_evaluations import EvaluationView
 from dtef_pipeline.api.results.result_routes import results_kept, run_context
-from dtef_pipeline.api.results.run_outcomes import in_words
+from dtef_pipeline.api.results.run_outcomes import format_remarks
 from dtef_pipeline.api.services import Services
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _MODELS_SHOWN = 5
 _log = logging.getLogger(__name__)
 
 
-def main_values(services: Services, shown: ShownEvaluation) -> Table | None:
+def main_values(services: Services, shown: EvaluationView) -> Table | None:
     """Of an evaluation that has ended, the first value of each model in each of its first runs: a row for each run and way to ask."""
     if not shown.is_over:
         return None
@@ -31,7 +31,7 @@ def main_values(services: Services, shown: ShownEvaluation) -> Table | None:
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     models: dict[str, str] = {}
     for run in shown.evaluation.runs[:RUNS_WITH_VALUES]:
-        for one in _first_metrics(services, run.run_id):
+        for one in _select_first_metrics(services, run.run_id):
             names = {
                 "persona": ", ".join(persona_words([run.asks["persona"]])) if "persona" in run.asks else "",
                 "way": way_words(family, one),
@@ -47,10 +47,10 @@ def main_values(services: Services, shown: ShownEvaluation) -> Table | None:
     return Table(caption, [*named, *of_models], list(rows.values()), first=24) if rows else None
 
 
-def _first_metrics(services: Services, run_id: str) -> list[Mapping[str, Any]]:
+def _select_first_metrics(services: Services, run_id: str) -> list[Mapping[str, Any]]:
     """The first that has a value of each model in each way. None where the tables cannot be read: the page says all else."""
     try:
-        metrics = results_kept.of(run_context(run_id, services)).metrics
+        metrics = results_kept.get_results(run_context(run_id, services)).metrics
     except Exception:
         _log.exception("the values of the run %s cannot be read", run_id)
         return []
@@ -61,7 +61,7 @@ def _first_metrics(services: Services, run_id: str) -> list[Mapping[str, Any]]:
     return list(first.values())
 
 
-def value_rows(family: str, metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def build_value_rows(family: str, metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The metrics of a run of a family as rows of a table."""
     from dtef_pipeline.site.content import Estimate
 
@@ -72,7 +72,7 @@ def value_rows(family: str, metrics: Sequence[Mapping[str, Any]]) -> list[dict[s
             "way": way_words(family, one),
             "value": Estimate(one["value"], one["low"], one["high"]),
             "n": f"{one['n']:,}" if one["n_asked"] in (None, one["n"]) else f"{one['n']:,} of {one['n_asked']:,}",
-            "note": in_words(one["reason"], one["remark"]) or "",
+            "note": format_remarks(one["reason"], one["remark"]) or "",
         }
         for one in metrics
     ]

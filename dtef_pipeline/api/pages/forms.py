@@ -15,7 +15,7 @@ from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem, answer_error
 
 
-async def form_lists(request: Request) -> dict[str, list[str]]:
+async def read_form_lists(request: Request) -> dict[str, list[str]]:
     """All values of every field of a form; what is no text is replaced."""
     try:
         return parse_qs((await request.body()).decode("utf-8", "replace"), keep_blank_values=True, errors="replace")
@@ -23,12 +23,12 @@ async def form_lists(request: Request) -> dict[str, list[str]]:
         return {}
 
 
-async def form_fields(request: Request) -> dict[str, str]:
+async def read_form_fields(request: Request) -> dict[str, str]:
     """The last value of every field of a form."""
-    return {name: values[-1] for name, values in (await form_lists(request)).items()}
+    return {name: values[-1] for name, values in (await read_form_lists(request)).items()}
 
 
-SentForm = Annotated[dict[str, list[str]], Depends(form_lists)]
+SentForm = Annotated[dict[str, list[str]], Depends(read_form_lists)]
 """All values of every field, of a request."""
 TypedForm = Mapping[str, Sequence[str]]
 """Likewise; without any, nothing was sent yet."""
@@ -89,7 +89,7 @@ class Refusal(NamedTuple):
         """What stands beside none of these fields."""
         return [one for one in self.faults if not any(one.is_of(field.place) for field in fields)]
 
-    def within(self, field: str) -> Refusal:
+    def nest_under(self, field: str) -> Refusal:
         """The same, of a field that has the whole document."""
         parts = {one: "" if one.path == "body" else one.path for one in self.faults}
         return Refusal(self.status, [BodyFault(f"{field}.{part}".rstrip("."), one.message) for one, part in parts.items()])
@@ -103,7 +103,7 @@ def _with_part(fault: BodyFault, place: str) -> str:
     return f"{part}: {fault.message}" if part and not part.isdigit() else fault.message
 
 
-def refusal_of(request: Request, error: Exception, fields: Collection[str]) -> Refusal:
+def build_refusal(request: Request, error: Exception, fields: Collection[str]) -> Refusal:
     """What an error says of the fields. Raises the error again where it is one of the server."""
     answer = answer_error(request, error)
     if answer.status_code >= 500:
@@ -115,12 +115,12 @@ def refusal_of(request: Request, error: Exception, fields: Collection[str]) -> R
     return Refusal(answer.status_code, [BodyFault(field, message) if field in fields else BodyFault("", problem["detail"])])
 
 
-def one_of(form: TypedForm, name: str) -> str:
+def read_field(form: TypedForm, name: str) -> str:
     """The last value of a field without white space around it; empty where it was not sent."""
     return form[name][-1].strip() if form.get(name) else ""
 
 
-def number_typed(typed: str) -> Any:
+def parse_number(typed: str) -> Any:
     """A number that was typed; what is none stays as it was typed, for the check to refuse."""
     if re.fullmatch(r"\d{1,15}\.\d{1,15}", typed):
         return float(typed)

@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS, faults_of_name
+from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS, find_name_faults
 from dtef_pipeline.api.documents.scenario_templates import scenario_templates
-from dtef_pipeline.api.documents.versioned_documents import MADE_HERE, body_of
+from dtef_pipeline.api.documents.versioned_documents import MADE_HERE, build_document_body
 from dtef_pipeline.api.pages.document_pages import DocumentPages
-from dtef_pipeline.api.pages.forms import FormField, TypedForm, one_of, read_json
+from dtef_pipeline.api.pages.forms import FormField, TypedForm, read_field, read_json
 from dtef_pipeline.api.plans.plan import BodyFault
-from dtef_pipeline.api.problems import body_faults, faulty
+from dtef_pipeline.api.problems import convert_faults, make_fault_problem
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.games.manifest import ScenarioManifest
@@ -29,8 +29,8 @@ def _persona_values(persona: Persona) -> dict[str, Any]:
     return {"terms_of": terms, "body_title": "What the model is told", "body": persona.system_prompt}
 
 
-def _persona_fields(form: TypedForm, before: Persona | None) -> list[FormField]:
-    usual = {"system_prompt": before.system_prompt, "traits": _trait_lines(before)} if before else {}
+def _build_persona_fields(form: TypedForm, before: Persona | None) -> list[FormField]:
+    usual = {"system_prompt": before.system_prompt, "traits": _format_traits(before)} if before else {}
     usual |= {"display_name": before.display_name} if before else {}
 
     def values(name: str) -> list[str]:
@@ -45,35 +45,35 @@ def _persona_fields(form: TypedForm, before: Persona | None) -> list[FormField]:
     ]
 
 
-def _trait_lines(persona: Persona) -> str:
+def _format_traits(persona: Persona) -> str:
     return "\n".join(
         f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in persona.traits.items()
     )
 
 
-def _persona_document(form: TypedForm, persona_id: str | None) -> dict[str, Any]:
+def _parse_persona(form: TypedForm, persona_id: str | None) -> dict[str, Any]:
     """The document that a form stands for. Raises Problem."""
-    texts = {name: one_of(form, name) for name in ("id", "display_name", "system_prompt")}
+    texts = {name: read_field(form, name) for name in ("id", "display_name", "system_prompt")}
     texts["system_prompt"] = texts["system_prompt"].replace("\r\n", "\n")
     known = {"id": persona_id} if persona_id is not None else {}
-    traits, faults = _traits(one_of(form, "traits"))
+    traits, faults = _parse_traits(read_field(form, "traits"))
     document = {**texts, **known, "traits": traits}
-    own_faults = [*faults_of_name(texts["display_name"]), *(BodyFault("traits", one) for one in faults)]
+    own_faults = [*find_name_faults(texts["display_name"]), *(BodyFault("traits", one) for one in faults)]
     if own_faults:
-        raise faulty([*_faults_of_fields(document), *own_faults])
+        raise make_fault_problem([*_check_fields(document), *own_faults])
     return document
 
 
-def _faults_of_fields(document: dict[str, Any]) -> list[BodyFault]:
+def _check_fields(document: dict[str, Any]) -> list[BodyFault]:
     """What the check of a document would say, which a fault of the form's own comes before."""
     try:
         Persona.model_validate({**document, "version": 1})
     except ValidationError as error:
-        return body_faults(reasons(error, Persona))
+        return convert_faults(reasons(error, Persona))
     return []
 
 
-def _traits(words: str) -> tuple[dict[str, Any], list[str]]:
+def _parse_traits(words: str) -> tuple[dict[str, Any], list[str]]:
     """`risk: low` a line: numbers and true or false are what they say, all else is text. With what is wrong with other lines."""
     found: dict[str, Any] = {}
     faults = []
@@ -85,11 +85,11 @@ def _traits(words: str) -> tuple[dict[str, Any], list[str]]:
             faults.append(f"line {number}: got {line.strip()[:_SHOWN_OF_LINE]!r}; allowed: NAME: VALUE, such as risk: low")
         elif name in found:
             faults.append(f"line {number}: {name[:_SHOWN_OF_LINE]!r} stands twice")
-        found[name] = _simple(value)
+        found[name] = _parse_simple(value)
     return found, faults
 
 
-def _simple(words: str) -> Any:
+def _parse_simple(words: str) -> Any:
     try:
         value = json.loads(words)
     except (ValueError, RecursionError):
@@ -109,11 +109,11 @@ def _scenario_values(scenario: ScenarioManifest) -> dict[str, Any]:
     return {"terms_of": terms, "body_title": "Rules", "body": scenario.rules}
 
 
-def _scenario_fields(form: TypedForm, before: ScenarioManifest | Mapping[str, Any] | None) -> list[FormField]:
+def _build_scenario_fields(form: TypedForm, before: ScenarioManifest | Mapping[str, Any] | None) -> list[FormField]:
     """A text with the whole manifest. `before`: the version before, or a template."""
-    start: Mapping[str, Any] = body_of(before) if isinstance(before, ScenarioManifest) else before or {}
+    start: Mapping[str, Any] = build_document_body(before) if isinstance(before, ScenarioManifest) else before or {}
     kept = {field: value for field, value in start.items() if field not in MADE_HERE}
-    words = one_of(form, "manifest") if form else json.dumps(kept, ensure_ascii=False, indent=2)
+    words = read_field(form, "manifest") if form else json.dumps(kept, ensure_ascii=False, indent=2)
     hint = "Its version and status follow by themselves. Its id is LEAGUE/NAME: lower-case letters, digits and -."
     return [FormField("manifest", "Manifest (JSON)", "code", [words], hint, rows=24)]
 
@@ -123,14 +123,14 @@ def _scenario_templates(services: Services) -> dict[str, Any]:
 
 
 persona_router = DocumentPages(
-    PERSONAS, False, lambda one: one.display_name, _persona_values, _persona_document, _persona_fields
+    PERSONAS, False, lambda one: one.display_name, _persona_values, _parse_persona, _build_persona_fields
 ).router()
 scenario_router = DocumentPages(
     SCENARIOS,
     True,
     lambda one: one.description,
     _scenario_values,
-    lambda form, _: read_json(one_of(form, "manifest")),
-    _scenario_fields,
+    lambda form, _: read_json(read_field(form, "manifest")),
+    _build_scenario_fields,
     _scenario_templates,
 ).router()

@@ -6,18 +6,18 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.answer_schemas import in_json
-from dtef_pipeline.api.pages.page_routes import page_router
+from dtef_pipeline.api.answer_schemas import convert_to_json
+from dtef_pipeline.api.pages.page_routes import build_page_router
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, HealthBody, LookedAt
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.spans import span_in_words
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.spans import format_span
 from resources.evaluations.evaluation_store import QUEUE_SENSOR
 
 _BYTES_IN = {"GB": 10**9, "MB": 10**6, "kB": 10**3}
 
 router = APIRouter()
-pages_of_health = page_router()
+pages_of_health = build_page_router()
 
 
 @router.get("/healthz", include_in_schema=False)
@@ -29,7 +29,7 @@ async def alive() -> dict[str, str]:
 @router.get("/api/health", response_model=HealthBody)
 async def health_as_json(look: LookedAt, held: Operating) -> JSONResponse:
     """What works and what does not: database, daemon, open and failed evaluations."""
-    return JSONResponse(in_json((await look.now()).model_dump()), headers={"Cache-Control": "no-store"})
+    return JSONResponse(convert_to_json((await look.now()).model_dump()), headers={"Cache-Control": "no-store"})
 
 
 @pages_of_health.get("/health")
@@ -42,14 +42,14 @@ async def health_page(request: Request, look: LookedAt, held: Operating) -> Resp
         "health",
         "Health",
         health=found,
-        ago={time: span_in_words(found.at - time) for time in times if time},
-        size=None if found.database.bytes is None else bytes_in_words(found.database.bytes),
-        days=counted(FAILURES_OF_DAYS, "day"),
+        ago={time: format_span(found.at - time) for time in times if time},
+        size=None if found.database.bytes is None else format_bytes(found.database.bytes),
+        days=format_count(FAILURES_OF_DAYS, "day"),
         sensor=QUEUE_SENSOR,
     )
 
 
-def bytes_in_words(number: int) -> str:
+def format_bytes(number: int) -> str:
     """`1.4 MB`, in the greatest unit that is in it."""
     unit = next((name for name, size in _BYTES_IN.items() if number >= size), None)
-    return counted(number, "byte") if unit is None else f"{number / _BYTES_IN[unit]:.1f} {unit}"
+    return format_count(number, "byte") if unit is None else f"{number / _BYTES_IN[unit]:.1f} {unit}"

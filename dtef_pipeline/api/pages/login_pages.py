@@ -7,66 +7,66 @@ import logging
 from fastapi import Request, Response
 from starlette.background import BackgroundTask
 
-from dtef_pipeline.api.access import SESSION_COOKIE, count_failure, holder_of
-from dtef_pipeline.api.pages.forms import form_fields
-from dtef_pipeline.api.pages.page_routes import LOGIN_PATH, page_router, to_page
+from dtef_pipeline.api.access import SESSION_COOKIE, count_failure, find_holder
+from dtef_pipeline.api.pages.forms import read_form_fields
+from dtef_pipeline.api.pages.page_routes import LOGIN_PATH, build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
-from dtef_pipeline.api.services import Services, services_of
+from dtef_pipeline.api.services import Services, get_services
 from dtef_pipeline.api.sessions import LOGGED_IN_S
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.errors import DtefError
 
 _log = logging.getLogger(__name__)
 
-router = page_router()
+router = build_page_router()
 
 
 # Without async these, which wait for nothing, would wait for a thread of those that wait for the database.
 @router.get("/")
 async def first_page(request: Request) -> Response:
     """The page that is most used by who asks."""
-    held = holder_of(request)
-    return to_page(LOGIN_PATH if held is None else _home_of(held))
+    held = find_holder(request)
+    return redirect_to_page(LOGIN_PATH if held is None else _choose_home(held))
 
 
 @router.get(LOGIN_PATH)
 async def login_form(request: Request, next: str = "") -> Response:
     """The form that takes a token."""
-    return _login_page(request, next)
+    return _render_login(request, next)
 
 
 @router.post(LOGIN_PATH)
 async def log_in(request: Request) -> Response:
     """Takes the token of the form; a wrong one is not said again."""
-    form = await form_fields(request)
+    form = await read_form_fields(request)
     token, wanted = form.get("token", "").strip(), form.get("next", "")
-    services = services_of(request)
+    services = get_services(request)
     held = services.tokens.holder(token)
     if held is None:
         count_failure(request)
-        return _login_page(request, wanted, "This token is not known here, or was taken back.", status=401)
-    answer = to_page(wanted if is_own_path(wanted) else _home_of(held))
+        return _render_login(request, wanted, "This token is not known here, or was taken back.", status=401)
+    answer = redirect_to_page(wanted if is_own_path(wanted) else _choose_home(held))
     is_secure = request.url.scheme == "https"
     session = services.sessions.begin(held.sha256)
     answer.set_cookie(
         SESSION_COOKIE, session, max_age=LOGGED_IN_S, httponly=True, samesite="strict", secure=is_secure, path="/"
     )
-    answer.background = BackgroundTask(_note, services, held.name, "log in")
+    answer.background = BackgroundTask(_log_action, services, held.name, "log in")
     return answer
 
 
 @router.post("/logout")
 async def log_out(request: Request) -> Response:
     """Ends the login, here and in the browser."""
-    services, answer = services_of(request), to_page(LOGIN_PATH)
+    services, answer = get_services(request), redirect_to_page(LOGIN_PATH)
     sha256 = services.sessions.end(request.cookies.get(SESSION_COOKIE, ""))
     if sha256 is not None and (held := services.tokens.held(sha256)) is not None:
-        answer.background = BackgroundTask(_note, services, held.name, "log out")
+        answer.background = BackgroundTask(_log_action, services, held.name, "log out")
     answer.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return answer
 
 
-def _note(services: Services, who: str, what: str) -> None:
+def _log_action(services: Services, who: str, what: str) -> None:
     """A row of the log of actions, made behind the answer: a database that is away keeps nobody from logging in."""
     try:
         services.votes.note(who, what)
@@ -81,10 +81,10 @@ def is_own_path(path: str) -> bool:
     return path.isascii() and path.isprintable() and "\\" not in path
 
 
-def _home_of(held: HeldToken) -> str:
+def _choose_home(held: HeldToken) -> str:
     return "/queue" if held.may("operator") else "/review"
 
 
-def _login_page(request: Request, wanted: str, fault: str = "", status: int = 200) -> Response:
+def _render_login(request: Request, wanted: str, fault: str = "", status: int = 200) -> Response:
     """The form. `wanted`: where to go from it."""
     return page(request, "login", "Log in", status=status, fault=fault, wanted=wanted if is_own_path(wanted) else "")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dtef_pipeline.api.pages.forms import Choice, FieldKind, FormField, TypedForm, number_typed, one_of
+from dtef_pipeline.api.pages.forms import Choice, FieldKind, FormField, TypedForm, parse_number, read_field
 from dtef_pipeline.api.plans.family_plans import FamilyPlans
-from dtef_pipeline.api.plans.manifest_base import known_partitions
-from dtef_pipeline.api.plans.manifests import Plans, schema_in_one
-from dtef_pipeline.api.plans.offered_models import offered_models, usual_budget
+from dtef_pipeline.api.plans.manifest_base import list_known_partitions
+from dtef_pipeline.api.plans.manifests import Plans, resolve_schema_refs
+from dtef_pipeline.api.plans.offered_models import compute_default_budget, offered_models
 from resources.settings import Settings
 
 _BUDGET = {"max_cost_usd": "At most, in US dollars", "max_calls": "At most, in calls"}
@@ -75,9 +75,9 @@ class _Member(NamedTuple):
         return ["\n".join(map(str, default))] if isinstance(default, list) else [str(default)]
 
 
-def _members(plans: Plans) -> list[_Member]:
+def _list_members(plans: Plans) -> list[_Member]:
     """Those that have a field: bounds of single models and roles are left to manifests as JSON."""
-    schema = schema_in_one(plans.form.model_json_schema())
+    schema = resolve_schema_refs(plans.form.model_json_schema())
     required = schema.get("required", ())
     found = [_Member(name, one, name in required) for name, one in schema["properties"].items() if name != "family"]
     return [one for one in found if "object" not in one.types]
@@ -86,43 +86,43 @@ def _members(plans: Plans) -> list[_Member]:
 def read_manifest_form(family: str, plans: Plans, form: TypedForm) -> dict[str, Any]:
     """The manifest that a form stands for. What is no number stays as it was typed, for the check to refuse."""
     found: dict[str, Any] = {"family": family}
-    for one in _members(plans):
+    for one in _list_members(plans):
         if one.is_list:
-            listed = _lines(form, one.name) + _lines(form, f"{_TYPED_BESIDE}{one.name}")
+            listed = _read_lines(form, one.name) + _read_lines(form, f"{_TYPED_BESIDE}{one.name}")
             found |= {one.name: listed} if listed or one.is_required else {}
         elif one.is_flag:
             found |= {one.name: True} if form.get(one.name) else {}
-        elif typed := one_of(form, one.name):
-            found[one.name] = typed if "string" in one.types else number_typed(typed)
+        elif typed := read_field(form, one.name):
+            found[one.name] = typed if "string" in one.types else parse_number(typed)
         elif one.name in form and one.usual() and "null" in one.types:
             found[one.name] = None
-    bounds = {name: number_typed(typed) for name in _BUDGET if (typed := one_of(form, name))}
+    bounds = {name: parse_number(typed) for name in _BUDGET if (typed := read_field(form, name))}
     return found | ({"budget": bounds} if bounds else {})
 
 
-def _lines(form: TypedForm, name: str) -> list[str]:
+def _read_lines(form: TypedForm, name: str) -> list[str]:
     """What was ticked, and each line that was typed."""
     return [line.strip() for value in form.get(name, ()) for line in value.splitlines() if line.strip()]
 
 
 def manifest_form(family: str, plans: Plans, settings: Settings, form: TypedForm) -> ManifestForm:
     """The form with what was typed, or with what is usual. Raises ConfigError where a models file has a fault."""
-    choices = _choices_by_member(family, plans, settings)
+    choices = _list_choices(family, plans, settings)
     found = ManifestForm([], [])
-    for one in _members(plans):
-        fields = list(_fields_of(one, choices.get(one.name, []), form))
+    for one in _list_members(plans):
+        fields = list(_build_fields(one, choices.get(one.name, []), form))
         (found.main if one.is_required or one.name in _MAIN or one.name in choices else found.further).extend(fields)
     # Those with boxes first, as they are as wide as the page, and the models after what they are asked.
     found.main.sort(key=lambda field: (field.kind != "boxes", field.name == "models"))
-    found.main.extend(_budget_fields(settings, form))
+    found.main.extend(_build_budget_fields(settings, form))
     return found
 
 
-def _fields_of(member: _Member, choices: Sequence[Choice], form: TypedForm) -> list[FormField]:
+def _build_fields(member: _Member, choices: Sequence[Choice], form: TypedForm) -> list[FormField]:
     hint = member.schema.get("description", "").replace("\n", " ")
     typed = list(form.get(member.name, ())) if form else member.usual()
     if not choices or not member.is_list:
-        return [_field_without_boxes(member, typed, hint)]
+        return [_build_text_field(member, typed, hint)]
     boxes = FormField(member.name, member.label, "boxes", typed, "" if member.name not in _ONLY_BOXES else hint, choices)
     if member.name in _ONLY_BOXES:
         return [boxes]
@@ -130,7 +130,7 @@ def _fields_of(member: _Member, choices: Sequence[Choice], form: TypedForm) -> l
     return [boxes, FormField(beside, label, "lines", list(form.get(beside, ())), f"One a line. {hint}", rows=2, path=beside)]
 
 
-def _field_without_boxes(member: _Member, typed: list[str], hint: str) -> FormField:
+def _build_text_field(member: _Member, typed: list[str], hint: str) -> FormField:
     if member.is_flag:
         return FormField(member.name, member.label, "box", typed, hint, [Choice("yes", member.label)])
     if allowed := member.schema.get("enum"):
@@ -139,8 +139,8 @@ def _field_without_boxes(member: _Member, typed: list[str], hint: str) -> FormFi
     return FormField(member.name, member.label, kind, typed, f"{hint} One a line." if member.is_list else hint, rows=2)
 
 
-def _budget_fields(settings: Settings, form: TypedForm) -> list[FormField]:
-    usual = usual_budget([one.spec for one in offered_models(settings) if one.lacks is None])
+def _build_budget_fields(settings: Settings, form: TypedForm) -> list[FormField]:
+    usual = compute_default_budget([one.spec for one in offered_models(settings) if one.lacks is None])
     return [
         FormField(
             name,
@@ -153,34 +153,34 @@ def _budget_fields(settings: Settings, form: TypedForm) -> list[FormField]:
     ]
 
 
-def _choices_by_member(family: str, plans: Plans, settings: Settings) -> dict[str, list[Choice]]:
+def _list_choices(family: str, plans: Plans, settings: Settings) -> dict[str, list[Choice]]:
     """What can be ticked, by member."""
     baselines = [Choice("baselines", "all baselines")] if family in _WITH_BASELINES else []
     offered = [Choice(one.spec.name, one.spec.name, one.mark, one.lacks or "") for one in offered_models(settings)]
     found = {"models": [*baselines, *offered]}
     if family == "games":
-        return found | _games_choices(settings)
+        return found | _list_games_choices(settings)
     assert isinstance(plans, FamilyPlans)
     space = plans.source.space
-    known = known_partitions(settings, space)
+    known = list_known_partitions(settings, space)
     is_whole = not space.second or plans.field == FamilyPlans.field
     names = known if is_whole else list(dict.fromkeys(space.split(key)[0] for key in known))
     return found | {plans.field: [Choice(one, one) for one in names]}
 
 
-def _games_choices(settings: Settings) -> dict[str, list[Choice]]:
+def _list_games_choices(settings: Settings) -> dict[str, list[Choice]]:
     """Personas that are approved, and scenarios that are not retired."""
-    from assets.games.known_games import known_personas, known_scenarios
+    from assets.games.known_games import load_known_personas, load_known_scenarios
 
     unplayed = dict[str, str]()
     personas = [
         Choice(name, f"{one.display_name} ({name}, version {one.version})")
-        for name, one in known_personas(settings, conflicts=unplayed).items()
+        for name, one in load_known_personas(settings, conflicts=unplayed).items()
         if name == one.id and one.status == "approved"
     ]
     scenarios = [
         Choice(name, f"{name}, version {one.version}", one.status)
-        for name, one in known_scenarios(settings, conflicts=unplayed).items()
+        for name, one in load_known_scenarios(settings, conflicts=unplayed).items()
         if one.status != "retired"
     ]
     return {"persona_ids": [*personas, Choice("none", "none: the model as itself")], "scenario_ids": scenarios}

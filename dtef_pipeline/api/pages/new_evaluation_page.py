@@ -15,15 +15,15 @@ from dtef_pipeline.api.pages.forms import (
     Refusal,
     SentForm,
     TypedForm,
-    one_of,
+    build_refusal,
+    read_field,
     read_json,
-    refusal_of,
 )
 from dtef_pipeline.api.pages.manifest_forms import manifest_form, read_manifest_form
-from dtef_pipeline.api.pages.page_routes import page_router, to_page
+from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.plans.manifest_examples import manifest_examples
-from dtef_pipeline.api.plans.manifests import FAMILY_OF_UNNAMED, all_plans
+from dtef_pipeline.api.plans.manifests import FAMILY_OF_UNNAMED, load_all_plans
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.queue.evaluation_routes import post_evaluation
 from dtef_pipeline.api.services import Services, Used
@@ -31,38 +31,40 @@ from dtef_pipeline.errors import DtefError
 
 _TITLES = {"survey": "Surveys", "rubric": "Rubrics", "qa": "Questions", "games": "Games"}
 
-router = page_router()
+router = build_page_router()
 
 
 @router.get("/new")
 def new_page(request: Request, services: Used, held: Operating, family: str = FAMILY_OF_UNNAMED) -> Response:
     """The forms of a family."""
-    return _new_page(request, services, family, {}, NOT_REFUSED)
+    return _render_new_page(request, services, family, {}, NOT_REFUSED)
 
 
 @router.post("/new")
 def start_by_form(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
     """Takes the form of a family."""
-    family = one_of(form, "family") or FAMILY_OF_UNNAMED
+    family = read_field(form, "family") or FAMILY_OF_UNNAMED
     try:
-        return _start(services, held, read_manifest_form(family, _plans(family), form), form)
+        return _start(services, held, read_manifest_form(family, _find_plans(family), form), form)
     except (Problem, DtefError) as error:
-        return _new_page(request, services, family, form, refusal_of(request, error, tuple(_plans(family).form.model_fields)))
+        return _render_new_page(
+            request, services, family, form, build_refusal(request, error, tuple(_find_plans(family).form.model_fields))
+        )
 
 
 @router.post("/new/manifest")
 def start_by_manifest(request: Request, services: Used, held: Operating, form: SentForm) -> Response:
     """Takes a manifest as JSON."""
-    family = one_of(form, "family")
+    family = read_field(form, "family")
     try:
-        return _start(services, held, _parsed(one_of(form, "manifest")), form)
+        return _start(services, held, _parse_object(read_field(form, "manifest")), form)
     except (Problem, DtefError) as error:
-        return _new_page(request, services, family, form, refusal_of(request, error, ()).within("manifest"))
+        return _render_new_page(request, services, family, form, build_refusal(request, error, ()).nest_under("manifest"))
 
 
-def _plans(family: str) -> Any:
+def _find_plans(family: str) -> Any:
     """Raises Problem 404 for a family that there is not."""
-    plans = all_plans()
+    plans = load_all_plans()
     if family not in plans:
         raise Problem(404, f"there is no family {family[:80]!r}; allowed: {', '.join(plans)}")
     return plans[family]
@@ -70,11 +72,11 @@ def _plans(family: str) -> Any:
 
 def _start(services: Services, held: Operating, values: dict[str, Any], form: TypedForm) -> Response:
     """The page of the evaluation that was started."""
-    answer = post_evaluation(services, held, values, one_of(form, "once") or None)
-    return to_page(f"/queue/{json.loads(bytes(answer.body))['queue_id']}")
+    answer = post_evaluation(services, held, values, read_field(form, "once") or None)
+    return redirect_to_page(f"/queue/{json.loads(bytes(answer.body))['queue_id']}")
 
 
-def _parsed(words: str) -> dict[str, Any]:
+def _parse_object(words: str) -> dict[str, Any]:
     """The object of a JSON text. Raises Problem."""
     found = read_json(words)
     if not isinstance(found, dict):
@@ -82,13 +84,13 @@ def _parsed(words: str) -> dict[str, Any]:
     return found
 
 
-def _new_page(request: Request, services: Services, family: str, form: TypedForm, refusal: Refusal) -> Response:
+def _render_new_page(request: Request, services: Services, family: str, form: TypedForm, refusal: Refusal) -> Response:
     """The form of a family and, beneath it, the manifest of an evaluation of it; the one that was refused with what was typed."""
     family = family or FAMILY_OF_UNNAMED
     is_manifest = "manifest" in form
-    fields = manifest_form(family, _plans(family), services.settings, {} if is_manifest else form)
+    fields = manifest_form(family, _find_plans(family), services.settings, {} if is_manifest else form)
     example = manifest_examples(services.settings).get(family, {"family": family})
-    words = one_of(form, "manifest") if is_manifest else json.dumps(example, indent=2)
+    words = read_field(form, "manifest") if is_manifest else json.dumps(example, indent=2)
     hint = "What is asked, as a JSON object, with members that the form has no field for, such as bounds by model or role."
     return page(
         request,
@@ -96,7 +98,9 @@ def _new_page(request: Request, services: Services, family: str, form: TypedForm
         "New evaluation",
         status=refusal.status,
         family=family,
-        families={name: _TITLES.get(name, name) for name in [*_TITLES, *(one for one in all_plans() if one not in _TITLES)]},
+        families={
+            name: _TITLES.get(name, name) for name in [*_TITLES, *(one for one in load_all_plans() if one not in _TITLES)]
+        },
         form=fields,
         manifest=FormField("manifest", "Manifest (JSON)", "code", [words], hint, rows=16),
         is_manifest=is_manifest,

@@ -14,10 +14,10 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from dtef_pipeline.api.access import holder_of, is_own_page, why_foreign
-from dtef_pipeline.api.pages.forms import form_lists
+from dtef_pipeline.api.access import find_foreign_reason, find_holder, is_own_page
+from dtef_pipeline.api.pages.forms import read_form_lists
 from dtef_pipeline.api.pages.rendering import NAVIGATION, page
-from dtef_pipeline.api.problems import Problem, answer_error, told_problem
+from dtef_pipeline.api.problems import Problem, answer_error, handle_problem
 
 LOGIN_PATH = "/login"
 _OF_PROGRAMS = ("/api/", "/static/", "/healthz")
@@ -43,69 +43,69 @@ class PageRoute(APIRoute):
 
         async def answer(request: Request) -> Response:
             try:
-                if request.method == "POST" and (reason := why_foreign(request)) is not None:
+                if request.method == "POST" and (reason := find_foreign_reason(request)) is not None:
                     raise Problem(403, f"the form was not taken, and nothing was done: {reason}")
                 return await handler(request)
             except Exception as error:
-                return await _error_page(request, error)
+                return await _render_error(request, error)
 
         return answer
 
 
-def page_router() -> APIRouter:
+def build_page_router() -> APIRouter:
     """A router for pages: errors are pages, and nothing of it stands in the description of the API."""
     return APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
-def answer_with_pages(app: FastAPI) -> None:
+def handle_errors_with_pages(app: FastAPI) -> None:
     """Have what no route answers be a page, but for programs."""
     app.add_exception_handler(HTTPException, _answer_error)
 
 
-def login_path(request: Request) -> str:
+def build_login_path(request: Request) -> str:
     """Where who is logged out logs in, and comes back from to the page that was asked for."""
     query = f"?{request.url.query}" if request.url.query else ""
     return f"{LOGIN_PATH}?next={quote(request.url.path + query)}"
 
 
-def to_page(path: str) -> RedirectResponse:
+def redirect_to_page(path: str) -> RedirectResponse:
     """Where a browser goes after a form."""
     return RedirectResponse(path, 303, {"Cache-Control": "no-store"})
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     """The answer of an error: a page, but for programs."""
-    return await (told_problem if request.url.path.startswith(_OF_PROGRAMS) else _error_page)(request, error)
+    return await (handle_problem if request.url.path.startswith(_OF_PROGRAMS) else _render_error)(request, error)
 
 
-async def _error_page(request: Request, error: Exception) -> Response:
+async def _render_error(request: Request, error: Exception) -> Response:
     answer = answer_error(request, error)
     status = answer.status_code
     if status == HTTPStatus.UNAUTHORIZED and request.method != "POST":
-        return to_page(login_path(request))
+        return redirect_to_page(build_login_path(request))
     problem = json.loads(bytes(answer.body))
     words = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else _OF_THE_API.sub("", problem["detail"])
     if words == problem["title"]:
         words = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
     heading = _HEADING_OF_STATUS.get(status, problem["title"])
-    kept = await _fields_to_send_again(request, status)
+    kept = await _collect_resend_fields(request, status)
     is_logged_out = status == HTTPStatus.UNAUTHORIZED
-    ways = _ways_back(request)
+    ways = _list_ways_back(request)
     shown = page(request, "error", heading, status=status, words=words, kept=kept, is_logged_out=is_logged_out, ways=ways)
     shown.headers.update({name: answer.headers[name] for name in _KEPT_OF_PROBLEM if name in answer.headers})
     return shown
 
 
-async def _fields_to_send_again(request: Request, status: int) -> dict[str, list[str]] | None:
+async def _collect_resend_fields(request: Request, status: int) -> dict[str, list[str]] | None:
     """All that was sent, where that can be taken later; None: it cannot."""
     if request.method != "POST" or status not in _TAKEN_LATER or not is_own_page(request) or request.url.path == LOGIN_PATH:
         return None
-    return await form_lists(request)
+    return await read_form_lists(request)
 
 
-def _ways_back(request: Request) -> dict[str, str]:
+def _list_ways_back(request: Request) -> dict[str, str]:
     """By address, what leads to the page that was left, to the part of the pages that the address is of, and to the first page."""
-    here, held = request.url.path, holder_of(request)
+    here, held = request.url.path, find_holder(request)
     open_to = [one for one in NAVIGATION if held and held.may(one.role)]
     area = next((one for one in open_to if one.holds(here)), open_to[0] if len(open_to) == 1 else None)
     left = urlsplit(request.headers.get("referer", ""))

@@ -19,9 +19,9 @@ _LONGEST_ASKED = 200
 @cache
 def site_of(family: str) -> FamilySite | None:
     """The family's place on the site, which knows the words. It brings pandas: the first page loads it, not who starts the server."""
-    from dtef_pipeline.sites import family_sites
+    from dtef_pipeline.sites import load_family_sites
 
-    return next((one for one in family_sites() if one.family == family), None)
+    return next((one for one in load_family_sites() if one.family == family), None)
 
 
 def family_title(family: str) -> str:

@@ -12,28 +12,28 @@ from fastapi import Query, Request, Response
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.pages.evaluation_scores import main_values
 from dtef_pipeline.api.pages.evaluation_words import (
-    calls_by_stage,
-    calls_in_words,
-    cost_in_words,
+    build_story,
+    describe_state,
+    format_call_cost,
+    format_calls,
+    format_calls_by_stage,
     steps,
-    story,
-    words_of_state,
 )
-from dtef_pipeline.api.pages.page_routes import login_path, page_router, to_page
+from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.part_words import asked_in_words, family_title, part_words, persona_words
 from dtef_pipeline.api.pages.rendering import page, part
 from dtef_pipeline.api.queue.queue_routes import QueueId, cancel_evaluation
 from dtef_pipeline.api.queue.shown_evaluations import (
-    ShownEvaluation,
-    asked_models_of,
-    personas_of,
+    EvaluationView,
+    describe_models,
+    describe_personas,
+    describe_subject,
+    load_evaluation_view,
     shown_evaluations,
-    subject_of,
-    whole_evaluation,
 )
 from dtef_pipeline.api.service_health import HealthLook, LookedAt
 from dtef_pipeline.api.services import Services, Used
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.text.counted import list_first_names
 from resources.evaluations.evaluation_store import EvaluationStatus
 
 EVALUATIONS_A_PAGE = 50
@@ -41,7 +41,7 @@ _KEYS_NAMED = 3
 _Status = EvaluationStatus | Literal[""]
 _Words = Annotated[str, Query(max_length=200)]
 
-router = page_router()
+router = build_page_router()
 
 
 @router.get("/queue")
@@ -51,7 +51,13 @@ def queue_page(
     """The evaluations, newest first: those of a status alone, or those in which words stand."""
     values = _list_values(services, look, before, status, q)
     return page(
-        request, "queue", "Queue", scripts=("live.js",), login=login_path(request), states=get_args(EvaluationStatus), **values
+        request,
+        "queue",
+        "Queue",
+        scripts=("live.js",),
+        login=build_login_path(request),
+        states=get_args(EvaluationStatus),
+        **values,
     )
 
 
@@ -68,7 +74,7 @@ def evaluation_page(queue_id: QueueId, request: Request, services: Used, look: L
     """One evaluation."""
     values = _evaluation_values(services, queue_id, look)
     title = f"Evaluation {queue_id[:8]}"
-    return page(request, "evaluation", title, scripts=("live.js",), login=login_path(request), **values)
+    return page(request, "evaluation", title, scripts=("live.js",), login=build_login_path(request), **values)
 
 
 @router.get("/queue/{queue_id}/now")
@@ -81,7 +87,7 @@ def evaluation_now(request: Request, queue_id: QueueId, services: Used, look: Lo
 def cancel(request: Request, queue_id: QueueId, services: Used, held: Operating) -> Response:
     """Asks for the end of an evaluation."""
     cancel_evaluation(held, request, queue_id, services)
-    return to_page(f"/queue/{queue_id}")
+    return redirect_to_page(f"/queue/{queue_id}")
 
 
 def _list_values(services: Services, look: HealthLook, before: str, status: _Status, words: str) -> dict[str, Any]:
@@ -92,8 +98,8 @@ def _list_values(services: Services, look: HealthLook, before: str, status: _Sta
     older = {**chosen, "before": found[-1].queue_id} if len(found) == EVALUATIONS_A_PAGE else None
     here = {**chosen, "before": before} if before else chosen
     return {
-        "rows": [_row(one) for one in shown],
-        "why_they_wait": _why_they_wait(shown, look),
+        "rows": [_build_row(one) for one in shown],
+        "why_they_wait": _find_wait_reason(shown, look),
         "chosen": status,
         "words": words,
         "now": f"/queue/now?{urlencode(here)}" if here else "/queue/now",
@@ -101,29 +107,29 @@ def _list_values(services: Services, look: HealthLook, before: str, status: _Sta
     }
 
 
-def _why_they_wait(shown: Sequence[ShownEvaluation], look: HealthLook) -> str | None:
+def _find_wait_reason(shown: Sequence[EvaluationView], look: HealthLook) -> str | None:
     """Why those that are queued do not start; None: none is, or nothing is known to be in the way."""
-    return look.why_none_starts() if any(one.progress.status == "queued" for one in shown) else None
+    return look.find_start_problem() if any(one.progress.status == "queued" for one in shown) else None
 
 
-def _row(shown: ShownEvaluation) -> dict[str, Any]:
+def _build_row(shown: EvaluationView) -> dict[str, Any]:
     calls = shown.progress.calls
     return {
         **_state_values(shown),
-        "subject": subject_of(shown.evaluation, partial(part_words, shown.evaluation.family)),
+        "subject": describe_subject(shown.evaluation, partial(part_words, shown.evaluation.family)),
         "personas": _personas_beside(shown),
-        "models": asked_models_of(shown.evaluation),
-        "calls": calls_in_words(calls) if calls else None,
+        "models": describe_models(shown.evaluation),
+        "calls": format_calls(calls) if calls else None,
     }
 
 
-def _personas_beside(shown: ShownEvaluation) -> str:
+def _personas_beside(shown: EvaluationView) -> str:
     """Which personas play; nothing where none does."""
-    names = personas_of(shown.evaluation)
-    return "" if names == ["none"] else and_more(persona_words(names), _KEYS_NAMED)
+    names = describe_personas(shown.evaluation)
+    return "" if names == ["none"] else list_first_names(persona_words(names), _KEYS_NAMED)
 
 
-def _state_values(shown: ShownEvaluation) -> dict[str, Any]:
+def _state_values(shown: EvaluationView) -> dict[str, Any]:
     """What a row of the queue and the page of an evaluation both say. The badge is green only where nothing was left unanswered."""
     progress = shown.progress
     return {
@@ -131,7 +137,7 @@ def _state_values(shown: ShownEvaluation) -> dict[str, Any]:
         "family": family_title(shown.evaluation.family),
         "state": shown.state,
         "tone": "partly" if shown.is_over and progress.warning else "",
-        "place": words_of_state(shown),
+        "place": describe_state(shown),
         "whys": [one for one in (progress.reason, progress.warning) if one],
         "steps": steps(shown),
         "is_over": shown.is_over,
@@ -141,7 +147,7 @@ def _state_values(shown: ShownEvaluation) -> dict[str, Any]:
 
 
 def _evaluation_values(services: Services, queue_id: str, look: HealthLook) -> dict[str, Any]:
-    shown = whole_evaluation(services.evaluations, queue_id)
+    shown = load_evaluation_view(services.evaluations, queue_id)
     progress, evaluation = shown.progress, shown.evaluation
     runs = [
         {
@@ -155,19 +161,19 @@ def _evaluation_values(services: Services, queue_id: str, look: HealthLook) -> d
     return {
         **_state_values(shown),
         "progress": progress,
-        "calls": calls_by_stage(progress.calls),
-        "bought": cost_in_words(progress.bought) if progress.bought else None,
+        "calls": format_calls_by_stage(progress.calls),
+        "bought": format_call_cost(progress.bought) if progress.bought else None,
         "cancelled_by": shown.cancelled_by,
-        "why_they_wait": _why_they_wait([shown], look),
+        "why_they_wait": _find_wait_reason([shown], look),
         "runs": runs,
         "has_asks": any(set(run.asks) - {"partition"} for run in evaluation.runs),
-        "failures": _failures(shown),
+        "failures": _group_failures(shown),
         "values": main_values(services, shown),
-        "story": story(shown),
+        "story": build_story(shown),
     }
 
 
-def _failures(shown: ShownEvaluation) -> list[tuple[str, str]]:
+def _group_failures(shown: EvaluationView) -> list[tuple[str, str]]:
     """Each reason why runs failed, once, with the partitions that it holds for before it."""
     keys: dict[str, list[str]] = {}
     for run in shown.evaluation.runs:
@@ -175,4 +181,4 @@ def _failures(shown: ShownEvaluation) -> list[tuple[str, str]]:
         if found.status == "failed":
             words = part_words(shown.evaluation.family, run.key)
             keys.setdefault(found.reason or "no reason was given", []).append(words)
-    return [(and_more(list(dict.fromkeys(of)), _KEYS_NAMED), why) for why, of in keys.items()]
+    return [(list_first_names(list(dict.fromkeys(of)), _KEYS_NAMED), why) for why, of in keys.items()]

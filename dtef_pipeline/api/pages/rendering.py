@@ -11,12 +11,12 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
-from dtef_pipeline.api.access import holder_of
-from dtef_pipeline.api.etags import tagged_answer, weak_etag
-from dtef_pipeline.api.services import services_of
+from dtef_pipeline.api.access import find_holder
+from dtef_pipeline.api.etags import apply_etag, compute_weak_etag
+from dtef_pipeline.api.services import get_services
 from dtef_pipeline.api.tokens import TokenRole
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.well_formed import replace_surrogates
 
 LONGEST_BRIEF = 240
 """Characters of a text that are shown before it is opened."""
@@ -57,32 +57,32 @@ def environment() -> Environment:
     site = site_environment()
     assert site.loader is not None
     found = site.overlay(loader=ChoiceLoader([PackageLoader("dtef_pipeline.api"), site.loader]))
-    found.filters = {**site.filters, "as_json": _as_lines}
-    found.globals = {**site.globals, "Column": Column, "Table": Table, "counted": counted, "longest_brief": LONGEST_BRIEF}
+    found.filters = {**site.filters, "as_json": _format_json_lines}
+    found.globals = {**site.globals, "Column": Column, "Table": Table, "counted": format_count, "longest_brief": LONGEST_BRIEF}
     return found
 
 
-def _as_lines(value: Any) -> str:
+def _format_json_lines(value: Any) -> str:
     """A document as JSON that is read line by line."""
     return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
     """What a template makes of values, without characters that HTML cannot have. `root`: where the site's macros find pages."""
-    return well_formed(environment().get_template(f"{template}.html.j2").render(root="/", **values))
+    return replace_surrogates(environment().get_template(f"{template}.html.j2").render(root="/", **values))
 
 
 def page(
     request: Request, template: str, title: str, *, status: int = 200, scripts: Sequence[str] = (), **values: Any
 ) -> HTMLResponse:
     """A page: a template that extends `base.html.j2`, with its values. `scripts`: names of files under `/static/`."""
-    held = holder_of(request)
+    held = find_holder(request)
     shared = {
         "title": title,
         "scripts": scripts,
         "path": request.url.path,
         "held": held,
-        "open_to_all": services_of(request).open_to_all,
+        "open_to_all": get_services(request).open_to_all,
         "navigation": [one for one in NAVIGATION if held and held.may(one.role)],
     }
     return HTMLResponse(render(template, shared | values), status, {"Cache-Control": "no-store"})
@@ -91,4 +91,4 @@ def page(
 def part(request: Request, template: str, **values: Any) -> Response:
     """A part of a page, or 304 where the script has it already."""
     markup = render(template, values)
-    return tagged_answer(request, HTMLResponse(markup), weak_etag(markup))
+    return apply_etag(request, HTMLResponse(markup), compute_weak_etag(markup))

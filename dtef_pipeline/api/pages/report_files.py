@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from fastapi import Request, Response
 
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.etags import tagged_answer
-from dtef_pipeline.api.pages.page_routes import page_router, to_page
+from dtef_pipeline.api.etags import apply_etag
+from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.static_files import MEDIA_TYPES
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import Used
@@ -28,20 +28,20 @@ _POLICY = (
 """As the pages say it themselves: charts evaluate their definitions, and nothing of the API can be asked."""
 _TYPES_OF_REPORT = {**MEDIA_TYPES, ".json": "application/json", ".csv": "text/csv; charset=utf-8", ".svg": "image/svg+xml"}
 
-router = page_router()
+router = build_page_router()
 
 
 @router.get("/report")
 def report(held: Operating) -> Response:
     """The front page of the report."""
-    return to_page("/report/")
+    return redirect_to_page("/report/")
 
 
 @router.get("/report/{path:path}")
 def report_file(path: str, request: Request, services: Used, held: Operating) -> Response:
     """A file of the report. Raises Problem 404 for a path that the list of its files does not have, whatever lies there."""
     root = services.settings.warehouse
-    hashes = _hashes(root)
+    hashes = _read_hashes(root)
     if not hashes:
         raise Problem(404, _NO_REPORT)
     name = path or FRONT_PAGE
@@ -49,33 +49,33 @@ def report_file(path: str, request: Request, services: Used, held: Operating) ->
         raise Problem(404, f"the report has no page {path[:200]!r}")
     media_type = _TYPES_OF_REPORT.get(PurePath(name).suffix, "application/octet-stream")
     answer = Response(_read(root, name), media_type=media_type, headers={"Content-Security-Policy": _POLICY})
-    return tagged_answer(request, answer, f'W/"{hashes[name]}"')
+    return apply_etag(request, answer, f'W/"{hashes[name]}"')
 
 
-def _hashes(root: str | Path) -> Mapping[str, str]:
+def _read_hashes(root: str | Path) -> Mapping[str, str]:
     """By path below the folder, the hash of each file that was written as a part of the report; nothing where there is no report."""
     from pyarrow.fs import FileType
 
-    from resources.written_pages import PAGES_LIST, site_folder
+    from resources.written_pages import PAGES_LIST, find_site_folder
 
     warehouse = _warehouse(root)
-    found = warehouse.fs.get_file_info(f"{site_folder(warehouse)}/{PAGES_LIST}")
+    found = warehouse.fs.get_file_info(f"{find_site_folder(warehouse)}/{PAGES_LIST}")
     return _hashes_as_of(root, found.mtime_ns, found.size) if found.type == FileType.File else {}
 
 
 @lru_cache(maxsize=4)
 def _hashes_as_of(root: str | Path, mtime_ns: int, size: int) -> Mapping[str, str]:
-    from resources.written_pages import listed_pages, site_folder
+    from resources.written_pages import find_site_folder, listed_pages
 
     warehouse = _warehouse(root)
-    return listed_pages(warehouse.fs, site_folder(warehouse))
+    return listed_pages(warehouse.fs, find_site_folder(warehouse))
 
 
 def _read(root: str | Path, name: str) -> bytes:
-    from resources.written_pages import site_folder
+    from resources.written_pages import find_site_folder
 
     warehouse = _warehouse(root)
-    with warehouse.fs.open_input_stream(f"{site_folder(warehouse)}/{name}") as stream:
+    with warehouse.fs.open_input_stream(f"{find_site_folder(warehouse)}/{name}") as stream:
         content: bytes = stream.read()
     return content
 

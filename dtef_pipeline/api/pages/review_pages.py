@@ -11,8 +11,8 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import Depends, Request, Response
 
 from dtef_pipeline.api.access import Reviewing
-from dtef_pipeline.api.pages.forms import form_fields
-from dtef_pipeline.api.pages.page_routes import page_router, to_page
+from dtef_pipeline.api.pages.forms import read_form_fields
+from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.review.feedback_routes import take_vote
@@ -23,7 +23,7 @@ from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.vote_words import CHOICE_WORDS, CONFIDENCE_WORDS, VOTE_FIELD_TITLES, VOTE_TITLE
 from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.votes.vote_queries import refuse_judge
 from resources.votes.waiting_pairs import ReviewerProgress
 
@@ -46,8 +46,8 @@ _INCOMPLETE_VOTE = "Choose A, B or tie, and how certain you are."
 _FIRST_VOTE_STAYS = "You have voted on that pair before: your first vote stays."
 _PAIR_IS_NOT_THERE = "That pair is not there, so that nothing was stored. Here is another one."
 
-router = page_router()
-SentForm = Annotated[dict[str, str], Depends(form_fields)]
+router = build_page_router()
+SentForm = Annotated[dict[str, str], Depends(read_form_fields)]
 
 
 class FilledForm(NamedTuple):
@@ -79,8 +79,8 @@ def give_consent(request: Request, services: Used, feedback: UsedForVotes, held:
     refuse_judge(services.votes.database, held.name)
     is_shown = fields.get("consent") == "yes"
     if _Review(request, services, feedback, held).consent is not is_shown:
-        services.votes.say_of_reviewer(held.name, consent=is_shown)
-    return _to_review("shown" if is_shown else "hidden", read_skipped(fields.get("skipped", "")))
+        services.votes.record_consent(held.name, consent=is_shown)
+    return _redirect_to_review("shown" if is_shown else "hidden", read_skipped(fields.get("skipped", "")))
 
 
 @router.post(REVIEW_PATH)
@@ -88,8 +88,8 @@ def vote_on_page(request: Request, services: Used, feedback: UsedForVotes, held:
     """Stores a vote, or has a pair come later. What cannot be stored stays in a form, whatever the reason."""
     form = read_form(fields)
     if fields.get("do") == "skip":
-        return _to_review("skipped", with_skipped(form.skipped, form.pair_id))
-    return _Review(request, services, feedback, held).after(form)
+        return _redirect_to_review("skipped", add_skipped(form.skipped, form.pair_id))
+    return _Review(request, services, feedback, held).submit_ballot(form)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class _Review:
         said = self.services.votes.reviewer(self.held.name)
         return None if said is None else bool(said["consent"])
 
-    def after(self, form: FilledForm) -> Response:
+    def submit_ballot(self, form: FilledForm) -> Response:
         """Stores the vote, and says what came of it."""
         try:
             pair = self._pair(form.pair_id)
@@ -119,23 +119,23 @@ class _Review:
         except DuplicateVote:
             return self.next_page(form.skipped, _FIRST_VOTE_STAYS, 409)
         except BallotError as error:
-            return self.pair_page(pair, form, _in_words_of_the_form(error), 422)
+            return self.pair_page(pair, form, _format_vote_error(error), 422)
         except Problem as problem:
-            return self._refused(pair, form, problem)
-        return _to_review("voted", tuple(one for one in form.skipped if one != form.pair_id))
+            return self._show_refusal(pair, form, problem)
+        return _redirect_to_review("voted", tuple(one for one in form.skipped if one != form.pair_id))
 
     def next_page(self, skipped: tuple[str, ...], said: str, status: int = 200) -> Response:
         """The next pair, or that there is none."""
-        pair = self.feedback.waiting.next_for(self.held.name, later=skipped)
+        pair = self.feedback.waiting.choose_next(self.held.name, later=skipped)
         if pair is None:
-            return self.page(status, skipped=skipped, progress=self._progress(), said=f"{said} {ALL_DONE}".strip())
+            return self.page(status, skipped=skipped, progress=self._load_progress(), said=f"{said} {ALL_DONE}".strip())
         if pair.pair_id in skipped:
             said = f"{said} You skipped this pair before.".strip()
         return self.pair_page(pair, FilledForm(pair.pair_id, skipped=skipped), said, status)
 
     def pair_page(self, pair: BlindedPair, form: FilledForm, said: str, status: int) -> Response:
         """One pair with what the reviewer has filled in."""
-        return self.page(status, pair=pair, form=form, skipped=form.skipped, progress=self._progress(), said=said)
+        return self.page(status, pair=pair, form=form, skipped=form.skipped, progress=self._load_progress(), said=said)
 
     def page(self, status: int, **values: Any) -> Response:
         """The page. `pair` and `form`: what is voted on; `progress`: how far the reviewer is; `said`: what became of the vote before."""
@@ -154,7 +154,7 @@ class _Review:
             longest=LONGEST_JUSTIFICATION,
         )
 
-    def _progress(self) -> ReviewerProgress:
+    def _load_progress(self) -> ReviewerProgress:
         return self.feedback.waiting.progress(self.held.name)
 
     def _pair(self, pair_id: str) -> BlindedPair:
@@ -163,11 +163,11 @@ class _Review:
             raise UnknownPair(_PAIR_IS_NOT_THERE)
         return self.feedback.waiting.pair(pair_id)
 
-    def _refused(self, pair: BlindedPair, form: FilledForm, problem: Problem) -> Response:
+    def _show_refusal(self, pair: BlindedPair, form: FilledForm, problem: Problem) -> Response:
         wait = problem.headers.get("Retry-After")
         if problem.status != 429 or wait is None:
             raise problem
-        said = f"You vote faster than votes are taken. Nothing is lost: vote again in {counted(int(wait), 'second')}."
+        said = f"You vote faster than votes are taken. Nothing is lost: vote again in {format_count(int(wait), 'second')}."
         shown = self.pair_page(pair, form, said, problem.status)
         shown.headers["Retry-After"] = wait
         return shown
@@ -179,10 +179,10 @@ def _ballot_values(form: FilledForm, held: HeldToken) -> Mapping[str, Any]:
     return {**values, "justification": form.justification}
 
 
-def _in_words_of_the_form(error: BallotError) -> str:
+def _format_vote_error(error: BallotError) -> str:
     """What is wrong with a vote, each field by its title."""
-    told = [f"{VOTE_FIELD_TITLES.get(field, field)}: {message}" for field, message in error.faults]
-    return "; ".join(told) or str(error)
+    field_messages = [f"{VOTE_FIELD_TITLES.get(field, field)}: {message}" for field, message in error.faults]
+    return "; ".join(field_messages) or str(error)
 
 
 def read_form(fields: Mapping[str, str]) -> FilledForm:
@@ -202,11 +202,11 @@ def read_skipped(words: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ids))[-MOST_SKIPPED:]
 
 
-def with_skipped(skipped: tuple[str, ...], pair_id: str) -> tuple[str, ...]:
+def add_skipped(skipped: tuple[str, ...], pair_id: str) -> tuple[str, ...]:
     """The pair comes after all others that were skipped."""
     return read_skipped(".".join((*(one for one in skipped if one != pair_id), pair_id)))
 
 
-def _to_review(said: str, skipped: tuple[str, ...]) -> Response:
+def _redirect_to_review(said: str, skipped: tuple[str, ...]) -> Response:
     later = f"&skipped={'.'.join(skipped)}" if skipped else ""
-    return to_page(f"{REVIEW_PATH}?said={said}{later}")
+    return redirect_to_page(f"{REVIEW_PATH}?said={said}{later}")

@@ -12,15 +12,15 @@ from urllib.parse import quote
 from fastapi import Request, Response
 
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.pages.evaluation_scores import value_rows
-from dtef_pipeline.api.pages.evaluation_words import cost_in_words
-from dtef_pipeline.api.pages.page_routes import page_router
+from dtef_pipeline.api.pages.evaluation_scores import build_value_rows
+from dtef_pipeline.api.pages.evaluation_words import format_call_cost
+from dtef_pipeline.api.pages.page_routes import build_page_router
 from dtef_pipeline.api.pages.part_words import asked_in_words, part_words
 from dtef_pipeline.api.pages.rendering import page
-from dtef_pipeline.api.queue.evaluation_progress import progress_of
-from dtef_pipeline.api.results.result_routes import Asked, results_kept, trace_of, trace_uri
+from dtef_pipeline.api.queue.evaluation_progress import compute_progress
+from dtef_pipeline.api.results.result_routes import Asked, build_trace_uri, load_trace, results_kept
 from dtef_pipeline.api.services import Used
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _LONGEST_BESIDE_NAME = 120
 """Characters of a text that stands beside its name; a longer one stands below it."""
@@ -29,15 +29,15 @@ _UNIT_OF_ENDING = {"_s": "s", "_usd": "US dollars"}
 _METRICS_SHOWN, _TRACES_SHOWN = 500, 100
 _NOT_KNOWN_YET = "no row of the run is written; the page of the evaluation has what was bought in all"
 
-router = page_router()
+router = build_page_router()
 
 
 @router.get("/runs/{run_id}")
 def run_page(request: Request, services: Used, held: Operating, asked: Asked) -> Response:
     """One run with its results so far."""
-    run, results = asked.run, results_kept.of(asked)
-    state = progress_of(asked.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
-    cost, bought = (cost_in_words(one._asdict()) for one in (results.cost, results.bought))
+    run, results = asked.run, results_kept.get_results(asked)
+    state = compute_progress(asked.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
+    cost, bought = (format_call_cost(one._asdict()) for one in (results.cost, results.bought))
     return page(
         request,
         "run",
@@ -48,24 +48,24 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
             "Partition": part_words(asked.evaluation.family, run.key),
             "Asked": asked_in_words(asked.evaluation.family, run.asks),
             "Snapshot": asked.snapshot,
-            "Outcomes": _outcomes(results.outcomes),
+            "Outcomes": _format_outcomes(results.outcomes),
             "Cost": f"{cost}, paid by this run or by others" if results.traces else _NOT_KNOWN_YET,
             "Bought by this evaluation": bought if results.traces else _NOT_KNOWN_YET,
         },
         warning=results.outcomes["warning"],
-        caption=_with_rest(counted(len(results.metrics), "metric"), len(results.metrics), _METRICS_SHOWN),
-        metrics=value_rows(asked.evaluation.family, results.metrics[:_METRICS_SHOWN]),
+        caption=_format_with_rest(format_count(len(results.metrics), "metric"), len(results.metrics), _METRICS_SHOWN),
+        metrics=build_value_rows(asked.evaluation.family, results.metrics[:_METRICS_SHOWN]),
         traces={one: f"/runs/{run.run_id}/traces/{quote(one, safe='')}" for one in results.traces[:_TRACES_SHOWN]},
-        n_traces=_with_rest(counted(len(results.traces), "trace"), len(results.traces), _TRACES_SHOWN),
+        n_traces=_format_with_rest(format_count(len(results.traces), "trace"), len(results.traces), _TRACES_SHOWN),
     )
 
 
-def _with_rest(words: str, number: int, shown: int) -> str:
+def _format_with_rest(words: str, number: int, shown: int) -> str:
     return words if number <= shown else f"{words}; the first {shown} are shown, the JSON has all"
 
 
-def _outcomes(found: Mapping[str, Any]) -> str:
-    asked = "not known yet" if found["asked"] is None else counted(found["asked"], found["unit"])
+def _format_outcomes(found: Mapping[str, Any]) -> str:
+    asked = "not known yet" if found["asked"] is None else format_count(found["asked"], found["unit"])
     return f"asked for: {asked}; " + ", ".join(
         f"{found[name]:,} {name}" for name in ("answered", "failed", "skipped", "scored")
     )
@@ -74,15 +74,20 @@ def _outcomes(found: Mapping[str, Any]) -> str:
 @router.get("/runs/{run_id}/traces/{trace_id}")
 def trace_page(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
     """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
-    run_id, found = asked.run.run_id, {**trace_of(asked, trace_id)}
+    run_id, found = asked.run.run_id, {**load_trace(asked, trace_id)}
     del found["run_id"]
-    members = trace_members(readable_episode(found) if "turns" in found else found)
+    members = build_trace_members(format_episode(found) if "turns" in found else found)
     return page(
-        request, "trace", f"Trace {trace_id[:8]}", run_id=run_id, members=members, json_address=trace_uri(run_id, trace_id)
+        request,
+        "trace",
+        f"Trace {trace_id[:8]}",
+        run_id=run_id,
+        members=members,
+        json_address=build_trace_uri(run_id, trace_id),
     )
 
 
-def readable_episode(episode: Mapping[str, Any]) -> dict[str, Any]:
+def format_episode(episode: Mapping[str, Any]) -> dict[str, Any]:
     """The episode with its moves as an object, not as JSON, and its turns without what stands beside them."""
     turns = episode["turns"]
     repeated = {name for name in episode if all(turn.get(name) == episode[name] for turn in turns)}
@@ -104,12 +109,12 @@ class TraceRows(NamedTuple):
     rows: list[list[Any]]
 
 
-def trace_members(found: Mapping[str, Any]) -> TraceMembers:
+def build_trace_members(found: Mapping[str, Any]) -> TraceMembers:
     """The members of an object that have a value."""
     known = {name: one for name, one in found.items() if one not in (None, "", [], {})}
     long = {name: one for name, one in known.items() if _is_part(one)}
-    short = {_label_of(name): _short_value(name, one) for name, one in known.items() if name not in long}
-    return TraceMembers(short, {_label_of(name): _part(one) for name, one in long.items()})
+    short = {_format_label(name): _format_value(name, one) for name, one in known.items() if name not in long}
+    return TraceMembers(short, {_format_label(name): _build_part(one) for name, one in long.items()})
 
 
 def _is_part(value: Any) -> bool:
@@ -122,30 +127,30 @@ def _is_list_of_objects(value: Any) -> bool:
     return isinstance(value, list) and any(isinstance(one, dict) for one in value)
 
 
-def _part(value: Any) -> str | TraceMembers | TraceRows | list[TraceMembers]:
+def _build_part(value: Any) -> str | TraceMembers | TraceRows | list[TraceMembers]:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        return trace_members(value)
+        return build_trace_members(value)
     if any(_is_list_of_objects(one) for row in value for one in row.values()):
-        return [trace_members(row) for row in value]
+        return [build_trace_members(row) for row in value]
     names = dict.fromkeys(name for row in value for name in row)
     columns = [column for column in names if any(row.get(column) not in (None, "", []) for row in value)] or list(names)
     return TraceRows(
-        [_label_of(column) for column in columns],
-        [[_short_value(column, row.get(column)) for column in columns] for row in value],
+        [_format_label(column) for column in columns],
+        [[_format_value(column, row.get(column)) for column in columns] for row in value],
     )
 
 
-def _label_of(name: str) -> str:
+def _format_label(name: str) -> str:
     """`Prompt id` of `prompt_id`, `Latency (s)` of `latency_s`."""
     for ending, unit in _UNIT_OF_ENDING.items():
         if name.endswith(ending):
-            return f"{_label_of(name.removesuffix(ending))} ({unit})"
+            return f"{_format_label(name.removesuffix(ending))} ({unit})"
     return name.replace("_", " ").capitalize()
 
 
-def _short_value(name: str, value: Any) -> str | datetime:
+def _format_value(name: str, value: Any) -> str | datetime:
     """A value in a line: numbers with four digits, lists with commas."""
     if name.endswith("_at") and isinstance(value, str):
         return datetime.fromisoformat(value)
@@ -156,11 +161,11 @@ def _short_value(name: str, value: Any) -> str | datetime:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list):
-        return ", ".join(four_digits(one) for one in value)
-    return four_digits(value)
+        return ", ".join(format_four_digits(one) for one in value)
+    return format_four_digits(value)
 
 
-def four_digits(value: Any) -> str:
+def format_four_digits(value: Any) -> str:
     """`0.0003736`: a number with four digits, and never with an exponent; a dash for none."""
     if isinstance(value, int | float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{Decimal(f'{value:.4g}'):f}"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from fastapi import APIRouter, Request, Response
 
-from dtef_pipeline.api.etags import tagged_answer, weak_etag
+from dtef_pipeline.api.etags import apply_etag, compute_weak_etag
 from dtef_pipeline.api.problems import Problem
 
 MEDIA_TYPES = {
@@ -38,7 +38,7 @@ async def static_file(name: str, request: Request) -> Response:
     found = static_files().get(name)
     if found is None:
         raise Problem(404, "there is no such file")
-    return tagged_answer(request, Response(found.content, media_type=found.media_type), found.etag)
+    return apply_etag(request, Response(found.content, media_type=found.media_type), found.etag)
 
 
 @cache
@@ -49,8 +49,8 @@ def static_files() -> dict[str, StaticFile]:
     texts = {one.name: one.read_text(encoding="utf-8") for one in [*shared, *own]}
     votes = files("dtef_pipeline.site").joinpath("templates", "vote_page.css").read_text(encoding="utf-8")
     texts[_REVIEW_STYLE] = f"{votes}\n{texts[_REVIEW_STYLE]}"
-    return {name: _static_file(text, PurePath(name).suffix) for name, text in texts.items()}
+    return {name: _make_static_file(text, PurePath(name).suffix) for name, text in texts.items()}
 
 
-def _static_file(text: str, ending: str) -> StaticFile:
-    return StaticFile(text.encode(), MEDIA_TYPES[ending], weak_etag(text))
+def _make_static_file(text: str, ending: str) -> StaticFile:
+    return StaticFile(text.encode(), MEDIA_TYPES[ending], compute_weak_etag(text))

@@ -19,13 +19,13 @@ from dtef_pipeline.api.pages.forms import (
     Refusal,
     SentForm,
     TypedForm,
-    number_typed,
-    one_of,
-    refusal_of,
+    build_refusal,
+    parse_number,
+    read_field,
 )
-from dtef_pipeline.api.pages.page_routes import page_router, to_page
+from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
-from dtef_pipeline.api.problems import Problem, body_faults, faulty
+from dtef_pipeline.api.problems import Problem, convert_faults, make_fault_problem
 from dtef_pipeline.api.review.feedback_bodies import PairsWanted
 from dtef_pipeline.api.review.feedback_routes import make_pairs
 from dtef_pipeline.api.review.feedback_services import UsedForVotes
@@ -33,7 +33,7 @@ from dtef_pipeline.api.review.feedback_sync import LARGEST_PLACE
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.votes.vote_queries import VoteCounts, start_of_days, vote_counts
 
 DAYS_OF_VOTES = 60
@@ -41,26 +41,28 @@ _REVIEWERS_SHOWN = 100
 _PAIRING_FIELDS = ("family", "most", "baselines")
 _Made = Annotated[int | None, Query(ge=1, le=LARGEST_PLACE)]
 
-router = page_router()
+router = build_page_router()
 
 
 @router.get("/votes")
 def votes_page(request: Request, services: Used, held: Operating, made: _Made = None) -> Response:
     """Votes by day, by reviewer and by choice, and a form that makes pairs; `made`: how many it has just made."""
-    return _votes_page(request, services, {}, NOT_REFUSED, made)
+    return _render_votes_page(request, services, {}, NOT_REFUSED, made)
 
 
 @router.post("/votes")
 def make_pairs_by_form(request: Request, services: Used, feedback: UsedForVotes, held: Operating, form: SentForm) -> Response:
     """Makes pairs, as POST /api/feedback/pairs does."""
     try:
-        done = make_pairs(_pairs_wanted(form), held, services, feedback)
+        done = make_pairs(_parse_pairs_form(form), held, services, feedback)
     except (Problem, DtefError) as error:
-        return _votes_page(request, services, form, refusal_of(request, error, _PAIRING_FIELDS))
-    return to_page(f"/votes?made={done.pairs}")
+        return _render_votes_page(request, services, form, build_refusal(request, error, _PAIRING_FIELDS))
+    return redirect_to_page(f"/votes?made={done.pairs}")
 
 
-def _votes_page(request: Request, services: Services, form: TypedForm, refusal: Refusal, made: int | None = None) -> Response:
+def _render_votes_page(
+    request: Request, services: Services, form: TypedForm, refusal: Refusal, made: int | None = None
+) -> Response:
     found = vote_counts(services.votes.database)
     first = start_of_days(services.votes.clock(), DAYS_OF_VOTES).date()
     return page(
@@ -69,28 +71,28 @@ def _votes_page(request: Request, services: Services, form: TypedForm, refusal: 
         "Votes",
         status=refusal.status,
         made=made,
-        terms_of_votes=_terms_of(found),
-        chart=_day_chart(found.by_day, first),
-        n_days=counted(DAYS_OF_VOTES, "day"),
-        reviewers=_reviewer_rows(services, found),
-        n_reviewers=counted(len(found.reviewers), "reviewer"),
+        terms_of_votes=_describe_terms(found),
+        chart=_build_day_chart(found.by_day, first),
+        n_days=format_count(DAYS_OF_VOTES, "day"),
+        reviewers=_build_reviewer_rows(services, found),
+        n_reviewers=format_count(len(found.reviewers), "reviewer"),
         by_day=[{"day": day.isoformat(), "votes": number} for day, number in sorted(found.by_day.items(), reverse=True)],
-        fields=_pairing_fields(form),
+        fields=_build_pairing_fields(form),
         refusal=refusal,
     )
 
 
-def _pairs_wanted(form: TypedForm) -> PairsWanted:
+def _parse_pairs_form(form: TypedForm) -> PairsWanted:
     """What the form stands for. Raises Problem."""
-    most = {"most": number_typed(typed)} if (typed := one_of(form, "most")) else {}
-    values = {"family": one_of(form, "family"), "baselines": bool(form.get("baselines")), **most}
+    most = {"most": parse_number(typed)} if (typed := read_field(form, "most")) else {}
+    values = {"family": read_field(form, "family"), "baselines": bool(form.get("baselines")), **most}
     try:
         return PairsWanted.model_validate(values)
     except ValidationError as error:
-        raise faulty(body_faults(reasons(error, PairsWanted))) from None
+        raise make_fault_problem(convert_faults(reasons(error, PairsWanted))) from None
 
 
-def _pairing_fields(form: TypedForm) -> list[FormField]:
+def _build_pairing_fields(form: TypedForm) -> list[FormField]:
     """Which stored responses are paired."""
     # The families bring pandas, which the API starts without.
     from dtef_pipeline.families import FAMILIES
@@ -104,7 +106,7 @@ def _pairing_fields(form: TypedForm) -> list[FormField]:
     ]
 
 
-def _terms_of(found: VoteCounts) -> dict[str, str]:
+def _describe_terms(found: VoteCounts) -> dict[str, str]:
     decided = sum(found.by_side.values())
     votes = [f"{found.n_votes:,}"]
     votes += [f"{found.n_voided:,} of them voided, which the figures below count too"] if found.n_voided else []
@@ -117,23 +119,23 @@ def _terms_of(found: VoteCounts) -> dict[str, str]:
         "Votes": "; ".join(votes),
         "Pairs": f"{found.n_pairs:,}",
         "Reviewers": f"{len(found.reviewers):,}",
-        "Choices": "; ".join(f"{choice} {_share(n, found.n_votes)}" for choice, n in found.by_choice.items()),
-        "For the side": "; ".join(f"{side} {_share(n, decided)}" for side, n in found.by_side.items()),
+        "Choices": "; ".join(f"{choice} {_format_share(n, found.n_votes)}" for choice, n in found.by_choice.items()),
+        "For the side": "; ".join(f"{side} {_format_share(n, decided)}" for side, n in found.by_side.items()),
     }
 
 
-def _share(number: int, of: int) -> str:
+def _format_share(number: int, of: int) -> str:
     return f"{number:,} ({number / of:.1%})" if of else "0"
 
 
-def _reviewer_rows(services: Services, found: VoteCounts) -> list[dict[str, Any]]:
+def _build_reviewer_rows(services: Services, found: VoteCounts) -> list[dict[str, Any]]:
     """Who has voted, those with the most votes first: under the own name only who agreed to that."""
     known = services.votes.reviewers()
     return [
         {
             "reviewer": one.reviewer_id
             if one.reviewer_kind == "judge" or known.get(one.reviewer_id, {}).get("consent")
-            else opaque(one.reviewer_id, services.votes.salt),
+            else hash_reviewer(one.reviewer_id, services.votes.salt),
             "kind": one.reviewer_kind,
             "votes": one.n_votes,
             "last": one.last_at and f"{one.last_at:%Y-%m-%d %H:%M:%S}",
@@ -142,16 +144,16 @@ def _reviewer_rows(services: Services, found: VoteCounts) -> list[dict[str, Any]
     ]
 
 
-def opaque(reviewer_id: str, salt: str) -> str:
+def hash_reviewer(reviewer_id: str, salt: str) -> str:
     """A name by which a reviewer is known on these pages, and from which nobody learns whose it is."""
     return f"reviewer-{hmac.new(salt.encode(), f'pages {reviewer_id}'.encode('utf-8', 'surrogatepass'), hashlib.sha256).hexdigest()[:12]}"
 
 
-def _day_chart(by_day: Mapping[date, int], first: date) -> dict[str, Any] | None:
+def _build_day_chart(by_day: Mapping[date, int], first: date) -> dict[str, Any] | None:
     """Votes of each of the last days, from the first on; None: there are none."""
     days = {day: by_day.get(day, 0) for day in (first + timedelta(days=n) for n in range(DAYS_OF_VOTES))}
     if not (total := sum(days.values())):
         return None
     most = max(days.values())
-    caption = f"the last {counted(DAYS_OF_VOTES, 'day')}: {counted(total, 'vote')}, at most {most:,} a day"
+    caption = f"the last {format_count(DAYS_OF_VOTES, 'day')}: {format_count(total, 'vote')}, at most {most:,} a day"
     return {"caption": f"Votes a day (UTC), {caption}", "days": list(days.items()), "most": most}

@@ -10,12 +10,12 @@ from pydantic import Field, create_model
 
 from dtef_pipeline.api.plans.manifest_base import (
     EvaluationAsked,
-    a_run_each,
-    known_partitions,
-    made_partitions,
-    manifest_form,
-    models_named,
-    refused,
+    build_manifest_model,
+    build_runs,
+    list_known_partitions,
+    list_made_partitions,
+    load_named_models,
+    rejections,
     require_askable,
     require_few_draws,
     require_label,
@@ -26,8 +26,8 @@ from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import RunSettings, run_config
 from dtef_pipeline.keys import Space
-from dtef_pipeline.text.counted import and_more
-from dtef_pipeline.text.nearest import fitting
+from dtef_pipeline.text.counted import list_first_names
+from dtef_pipeline.text.nearest import filter_by_patterns
 from resources.gateway.budget import Accounts
 from resources.settings import Settings
 
@@ -70,7 +70,7 @@ class FamilyPlans:
         self.source = source
 
     @classmethod
-    def of_family(cls, family: Family) -> FamilyPlans:
+    def build_for_family(cls, family: Family) -> FamilyPlans:
         """Of a family that has no more than its record."""
         calls, tables = family.calls.tables[0].table, list(family.tables)
         return cls(PlanSource(family.name, family.space, family.settings, family.settings_by_stage, tables[0], calls))
@@ -84,7 +84,7 @@ class FamilyPlans:
             self.field: (Annotated[list[str], Field(min_length=1, description="Keys, or patterns with * and ?.")], ...),
         }
         base = create_model(f"{source.name.capitalize()}Manifest", __base__=EvaluationAsked, **members)
-        return manifest_form(base, f"{source.name.capitalize()}Evaluation", source.settings)
+        return build_manifest_model(base, f"{source.name.capitalize()}Evaluation", source.settings)
 
     def plan(self, manifest: EvaluationAsked, server: Settings) -> PlannedEvaluation:
         """The run of stages, from the first on that has not made all partitions.
@@ -94,12 +94,12 @@ class FamilyPlans:
         source = self.source
         given, asked = manifest.model_dump(), self.settings(manifest)
         named = self.named(given, asked, server)
-        runs = a_run_each(named.keys, self.field)
+        runs = build_runs(named.keys, self.field)
         for field, draws in self.draws(asked).items():
-            require_few_draws(field, draws, self.numbers_of_prompts(asked, named.keys, self.warehouse(server)))
+            require_few_draws(field, draws, self.count_prompts(asked, named.keys, self.warehouse(server)))
         require_label(server, source.answers, source.space, named.keys, asked.snapshot)
         warnings = self.require_askable(asked, named, server)
-        all_made = made_partitions(server, source.items, source.space).issuperset(named.keys)
+        all_made = list_made_partitions(server, source.items, source.space).issuperset(named.keys)
         config = self.config(asked, named, all_made)
         return PlannedEvaluation(
             f"{source.name}_pipeline", source.space.name, named.keys, config, asked.snapshot, runs, warnings=warnings
@@ -113,7 +113,7 @@ class FamilyPlans:
         """Raises RefusedManifest with all names that cannot be, of models and of partitions. Without any, no partition is meant."""
         refusals, keys = Refusals(), list[str]()
         with refusals.kept():
-            models = models_named(server, "models", given.get("models") or ())
+            models = load_named_models(server, "models", given.get("models") or ())
         self.require_judges(refusals, asked, server)
         if self.names_partitions(given):
             with refusals.kept():
@@ -124,9 +124,9 @@ class FamilyPlans:
     def _choose_partitions(self, given: Mapping[str, Any], asked: Any, server: Settings) -> list[str]:
         """The partitions that a manifest names. Raises UnknownName, also where Dagster knows none."""
         source = self.source
-        if not (known := known_partitions(server, source.space)):
-            made = made_partitions(server, source.items, source.space)
-            raise UnknownName(self.field, _unknown_to_home(made) if made else self.nothing_added)
+        if not (known := list_known_partitions(server, source.space)):
+            made = list_made_partitions(server, source.items, source.space)
+            raise UnknownName(self.field, _describe_unknown_partitions(made) if made else self.nothing_added)
         try:
             return self.choose(given, asked, known)
         except ConfigError as error:
@@ -138,7 +138,7 @@ class FamilyPlans:
 
     def choose(self, given: Mapping[str, Any], asked: Any, known: Sequence[str]) -> list[str]:
         """The partitions that are named among those that are known. Raises ConfigError, which begins with the field."""
-        return fitting(known, given[self.field], f"{self.field}:")
+        return filter_by_patterns(known, given[self.field], f"{self.field}:")
 
     def require_judges(self, refusals: Refusals, asked: Any, server: Settings) -> None:
         """Keeps what is refused of the names of judges and of others that are asked beside the models."""
@@ -147,7 +147,7 @@ class FamilyPlans:
         """By field, how often each prompt is asked."""
         return {"draws": getattr(asked, "draws", 1)}
 
-    def numbers_of_prompts(self, asked: Any, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
+    def count_prompts(self, asked: Any, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
         """By partition, of those that were made."""
         for key in keys:
             yield len(warehouse.read_or_empty(self.source.items, **self.source.space.levels(key)))
@@ -167,11 +167,11 @@ class FamilyPlans:
 
     def require_askable(self, asked: Any, named: NamedForRun, server: Settings) -> list[str]:
         """Refuses models that cannot be asked; the warnings of `manifest_base.require_askable`."""
-        with refused("models"):
+        with rejections("models"):
             specs = named.models.resolve(list(getattr(asked, "models", ())))
-        return self.asked_within_budget({"models": specs}, asked, server)
+        return self.require_within_budget({"models": specs}, asked, server)
 
-    def asked_within_budget(self, specs: Mapping[str, Sequence[ModelSpec]], asked: Any, server: Settings) -> list[str]:
+    def require_within_budget(self, specs: Mapping[str, Sequence[ModelSpec]], asked: Any, server: Settings) -> list[str]:
         """The warnings of `require_askable` of models by the field that names them, all of which the budget of the run is for."""
         budget = Accounts(Budget(max_cost_usd=asked.max_cost_usd), {})
         return [line for field, some in specs.items() for line in require_askable(field, some, asked.snapshot, server, budget)]
@@ -183,9 +183,10 @@ class FamilyPlans:
         return Warehouse(server.warehouse)
 
 
-def _unknown_to_home(made: Collection[str]) -> str:
+def _describe_unknown_partitions(made: Collection[str]) -> str:
     """Of partitions that the warehouse has."""
     return (
-        f"the warehouse of this server holds {and_more(sorted(made), 3)}, but Dagster's home knows none of them: they were added with another "
+        f"the warehouse of this server holds {list_first_names(sorted(made), 3)}, but Dagster's home knows none of them: "
+        "they were added with another "
         "DAGSTER_HOME, or it was begun anew; who runs the server adds them again"
     )

@@ -16,18 +16,18 @@ from dtef_pipeline.api.plans.plan import (
     RefusedManifest,
     UnfitManifest,
     UnknownName,
-    checked_snapshot,
-    each_once,
+    require_unique,
+    validate_snapshot,
 )
-from dtef_pipeline.asking.models import COMPUTED, IMPORTED, Budget, Models, ModelSpec, base_selector
+from dtef_pipeline.asking.models import COMPUTED, IMPORTED, Budget, Models, ModelSpec, strip_settings
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, GatewayError, UnpricedModels
-from dtef_pipeline.family.run_settings import Door, FamilySettings, RunSettings, settings_at, settings_of, with_fields
+from dtef_pipeline.family.run_settings import Door, FamilySettings, RunSettings, build_form, build_settings, list_settings_at
 from dtef_pipeline.keys import Space
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.nearest import nearest
-from resources.evaluations.evaluation_store import AskedRun
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.nearest import list_nearest
+from resources.evaluations.evaluation_store import RunSpec
 from resources.known_models import known_models
 from resources.settings import API_ANY_MODEL, Settings
 
@@ -53,7 +53,7 @@ def load_slow_packages(settings: Settings) -> None:
     """Open Dagster's home, then import litellm and pandas: what pages and checks of manifests need. It takes 5 to 15 seconds."""
     # The health of the service opens the home too: under a lock, so that litellm is not imported meanwhile. It says what is wrong with the home.
     with suppress(Exception):
-        known_partitions(settings, RUBRIC_SPACE)
+        list_known_partitions(settings, RUBRIC_SPACE)
     for name in (
         "dtef_pipeline.site.rendering",
         "assets.qa.askable_parts",
@@ -69,24 +69,24 @@ def load_slow_packages(settings: Settings) -> None:
 class EvaluationAsked(Part):
     """The part of a manifest that says in which snapshot models are asked, and what that may use."""
 
-    snapshot: Annotated[str, AfterValidator(checked_snapshot)] = "base"
+    snapshot: Annotated[str, AfterValidator(validate_snapshot)] = "base"
     """Label of this evaluation pass: base, a date, or another name; a new one asks everything afresh."""
     budget: EvaluationBudget = EvaluationBudget()
 
     @field_validator("*", mode="before")
     @classmethod
-    def _of_a_size(cls, given: Any) -> Any:
+    def _check_size(cls, given: Any) -> Any:
         if isinstance(given, (list, dict)) and len(given) > MOST_GIVEN:
-            raise ValueError(f"got {counted(len(given), 'value')}; allowed: at most {MOST_GIVEN:,}")
+            raise ValueError(f"got {format_count(len(given), 'value')}; allowed: at most {MOST_GIVEN:,}")
         for text in given if isinstance(given, (list, dict)) else [given]:
             if isinstance(text, str) and len(text) > LONGEST_GIVEN:
-                raise ValueError(f"got a text of {counted(len(text), 'character')}; allowed: at most {LONGEST_GIVEN}")
+                raise ValueError(f"got a text of {format_count(len(text), 'character')}; allowed: at most {LONGEST_GIVEN}")
         return given
 
     @field_validator("models", check_fields=False)
     @classmethod
-    def _each_once(cls, models: list[str]) -> list[str]:
-        return each_once(models)
+    def _require_unique(cls, models: list[str]) -> list[str]:
+        return require_unique(models)
 
     @property
     def bounds(self) -> dict[str, Any]:
@@ -96,27 +96,27 @@ class EvaluationAsked(Part):
     def settings(self, model: type[FamilySettings]) -> FamilySettings:
         """The settings of the family's runs that the manifest asks for."""
         given = self.model_dump(exclude_unset=True, include=set(model.model_fields))
-        return settings_of(model, given | self.bounds)
+        return build_settings(model, given | self.bounds)
 
 
-def manifest_form(base: type[EvaluationAsked], name: str, model: type[RunSettings]) -> type[EvaluationAsked]:
+def build_manifest_model(base: type[EvaluationAsked], name: str, model: type[RunSettings]) -> type[EvaluationAsked]:
     """The form of a family's manifests: what `base` has, and the settings of runs that the API takes."""
-    names = [one for one in settings_at(model, Door.API) if one not in base.model_fields]
-    return with_fields(base, name, model, names)
+    names = [one for one in list_settings_at(model, Door.API) if one not in base.model_fields]
+    return build_form(base, name, model, names)
 
 
-def known_partitions(settings: Settings, space: Space) -> list[str]:
+def list_known_partitions(settings: Settings, space: Space) -> list[str]:
     """The partitions that Dagster knows, in the order in which they were added; none where there is no home of Dagster yet."""
     home = settings.dagster_home
     if not (home / "dagster.yaml").is_file():
         return []
     import dagster as dg
 
-    with home_named(str(home)), dg.DagsterInstance.from_config(str(home)) as instance:
+    with use_home(str(home)), dg.DagsterInstance.from_config(str(home)) as instance:
         return list(instance.get_dynamic_partitions(space.name))
 
 
-def made_partitions(settings: Settings, table: str, space: Space) -> set[str]:
+def list_made_partitions(settings: Settings, table: str, space: Space) -> set[str]:
     """The partitions that a table of the warehouse has rows of."""
     from resources.warehouse import Warehouse
 
@@ -128,7 +128,7 @@ def made_partitions(settings: Settings, table: str, space: Space) -> set[str]:
 
 
 @contextmanager
-def home_named(home: str) -> Iterator[None]:
+def use_home(home: str) -> Iterator[None]:
     """The settings file of Dagster may name its folder by the environment alone."""
     with _opening:
         before = os.environ.get("DAGSTER_HOME")
@@ -150,19 +150,19 @@ def require_offered(field: str, selector: str, models: Models, settings: Setting
     """
     if "://" in selector:
         raise UnfitManifest(field, f"got {selector[:80]!r}, which holds an address; allowed: names of models, without ://")
-    with refused(field):
-        base = base_selector(selector)
+    with rejections(field):
+        base = strip_settings(selector)
     listed = {*models.specs, *models.collections, *(spec.model for spec in models.specs.values())}
     if "/" not in base or base in listed or base.startswith(_ASKS_NO_SERVER) or settings.api_any_model:
         return
     raise UnfitManifest(
         field,
-        f"{base[:80]!r} is in no models file of this server; allowed: {nearest(base, listed)}; who runs the server adds a model to the "
+        f"{base[:80]!r} is in no models file of this server; allowed: {list_nearest(base, listed)}; who runs the server adds a model to the "
         f"file that DTEF_MODELS names, or sets {API_ANY_MODEL}=1, and any litellm string is taken",
     )
 
 
-def models_named(settings: Settings, field: str, selectors: Sequence[str]) -> Models:
+def load_named_models(settings: Settings, field: str, selectors: Sequence[str]) -> Models:
     """The known models, those of `selectors` among them.
 
     Raises UnknownName for a selector of a model that is not known, and UnfitManifest for settings that it cannot have and for what
@@ -173,17 +173,17 @@ def models_named(settings: Settings, field: str, selectors: Sequence[str]) -> Mo
     models = known_models(settings, COMPUTED_MODELS)
     for selector in selectors:
         require_offered(field, selector, models, settings)
-        with refused(field):
-            base = base_selector(selector)
-        with refused(field, UnknownName):
+        with rejections(field):
+            base = strip_settings(selector)
+        with rejections(field, UnknownName):
             models.resolve([selector if selector in models.specs else base])
-    with refused(field):
+    with rejections(field):
         models.resolve(list(selectors))
     return models
 
 
 @contextmanager
-def refused(field: str, kind: type[RefusedManifest] = UnfitManifest) -> Iterator[None]:
+def rejections(field: str, kind: type[RefusedManifest] = UnfitManifest) -> Iterator[None]:
     """A ConfigError or GatewayError inside is about a value of this field that cannot be; raises `kind` in its place."""
     try:
         yield
@@ -196,7 +196,7 @@ def require_label(settings: Settings, table: str, space: Space, keys: Sequence[s
     from assets.stage.snapshots import require_snapshot
     from resources.warehouse import Warehouse
 
-    with refused("snapshot"):
+    with rejections("snapshot"):
         require_snapshot(Warehouse(settings.warehouse), table, space, keys, snapshot)
 
 
@@ -211,13 +211,13 @@ def require_askable(
     """
     from resources.gateway.askable import refuse_absent_imported, refuse_early
     from resources.gateway.budget import Accounts
-    from resources.gateway.sent_settings import altered_lines
+    from resources.gateway.sent_settings import describe_altered_settings
     from resources.responses.store import ResponseStore
 
     if not (asked := [spec for spec in specs if not spec.is_computed]):
         return []
     with ResponseStore(settings.responses_url) as store:
-        with refused(field, UnknownName):
+        with rejections(field, UnknownName):
             refuse_absent_imported(asked, snapshot, store)
         try:
             refuse_early(asked, snapshot, accounts or Accounts(Budget(), {}), store, os.environ, look_up_prices=True)
@@ -230,23 +230,23 @@ def require_askable(
             ) from None
         except (ConfigError, GatewayError) as error:
             raise UnfitManifest(
-                field, f"{error}{_other_models(asked, settings) if _KEY_NOT_SET in str(error) else ''}"
+                field, f"{error}{_format_alternatives(asked, settings) if _KEY_NOT_SET in str(error) else ''}"
             ) from None
-    return list(altered_lines(asked))
+    return list(describe_altered_settings(asked))
 
 
-def _other_models(asked: Sequence[ModelSpec], settings: Settings) -> str:
+def _format_alternatives(asked: Sequence[ModelSpec], settings: Settings) -> str:
     """What is allowed in place of models without a key: of those that need no look at litellm, which takes seconds."""
     from dtef_pipeline.families import COMPUTED_MODELS
-    from resources.gateway.askable import quick_problem
+    from resources.gateway.askable import find_quick_problem
 
     known = known_models(settings, COMPUTED_MODELS).specs
     able = [
         name
         for name, spec in known.items()
-        if (spec.api_key_env or spec.api_base or spec.is_local) and quick_problem(spec, os.environ) is None
+        if (spec.api_key_env or spec.api_base or spec.is_local) and find_quick_problem(spec, os.environ) is None
     ]
-    others = f", such as {nearest(asked[0].name, able)}" if able else ""
+    others = f", such as {list_nearest(asked[0].name, able)}" if able else ""
     return f"; allowed: a model that can be asked{others}; or have the variable set on the server"
 
 
@@ -268,10 +268,11 @@ def require_few_draws(field: str, draws: int, prompts: Iterable[int]) -> None:
             )
 
 
-def a_run_each(keys: Sequence[str], field: str) -> list[AskedRun]:
+def build_runs(keys: Sequence[str], field: str) -> list[RunSpec]:
     """A run of the evaluation per partition. Raises UnfitManifest where they are too many."""
     if len(keys) > MOST_PARTITIONS:
         raise UnfitManifest(
-            field, f"these come to {counted(len(keys), 'partition')}; allowed: at most {MOST_PARTITIONS:,} in one evaluation"
+            field,
+            f"these come to {format_count(len(keys), 'partition')}; allowed: at most {MOST_PARTITIONS:,} in one evaluation",
         )
-    return [AskedRun(key, {"partition": key}) for key in keys]
+    return [RunSpec(key, {"partition": key}) for key in keys]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dtef_pipeline.api.plans.offered_models import USUAL_CALLS, first_askable, offered_models, usual_budget
+from dtef_pipeline.api.plans.offered_models import USUAL_CALLS, choose_askable, compute_default_budget, offered_models
 from resources.settings import Settings
 
 
@@ -14,9 +14,9 @@ def manifest_examples(settings: Settings) -> Mapping[str, Mapping[str, Any]]:
 
     Raises ConfigError where a models file has a fault.
     """
-    model = first_askable(offered_models(settings))
+    model = choose_askable(offered_models(settings))
     asked = [model.name] if model else []
-    budget = usual_budget([model] if model else [])
+    budget = compute_default_budget([model] if model else [])
     replayed = {"models": ["stored/amber", "stored/birch"], "budget": {"max_calls": 0}}
     return {
         "games": {

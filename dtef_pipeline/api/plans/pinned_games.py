@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from dtef_pipeline.games.entrants import opponent_item_name
-from dtef_pipeline.games.episode_items import NO_OPPONENT, opponents_given
+from dtef_pipeline.games.entrants import name_opponent_item
+from dtef_pipeline.games.episode_items import NO_OPPONENT, resolve_opponents
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.settings import GamesSettings
@@ -22,15 +22,15 @@ class PinnedScenario(NamedTuple):
     """As items have them; empty: the scenario has one seat."""
 
 
-def pinned_scenario(found: Pack, seeds: str | None, opponents: Iterable[str]) -> PinnedScenario:
+def pin_scenario(found: Pack, seeds: str | None, opponents: Iterable[str]) -> PinnedScenario:
     """Of a scenario as it is now, and what the manifest gives. Raises ConfigError where a scenario of several seats has no opponents."""
     manifest = found.manifest
     own = f"{manifest.seeds.first}-{manifest.seeds.first + manifest.seeds.count - 1}"
-    names = opponents_given([opponent_item_name(found, one) for one in opponents], manifest)
+    names = resolve_opponents([name_opponent_item(found, one) for one in opponents], manifest)
     return PinnedScenario(manifest.version, own if seeds is None else seeds, [one for one in names if one != NO_OPPONENT])
 
 
-def pinned_personas(named: Iterable[str], personas: Mapping[str, Persona]) -> dict[str, int]:
+def pin_personas(named: Iterable[str], personas: Mapping[str, Persona]) -> dict[str, int]:
     """By id, the versions of the personas that players are named with, `calm@model`. A name such as `calm:v2@model` says it already.
 
     The version does not go into the name: an opponent's name is part of item ids.
@@ -39,7 +39,7 @@ def pinned_personas(named: Iterable[str], personas: Mapping[str, Persona]) -> di
     return {one: personas[one].version for one in ids if one in personas and personas[one].id == one}
 
 
-def with_pins(settings: GamesSettings, scenarios: Mapping[str, PinnedScenario], personas: Mapping[str, int]) -> GamesSettings:
+def apply_pins(settings: GamesSettings, scenarios: Mapping[str, PinnedScenario], personas: Mapping[str, int]) -> GamesSettings:
     """The settings with what is pinned."""
     return settings.model_copy(
         update={

@@ -14,7 +14,7 @@ from pydantic import Field
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import DtefError
-from resources.evaluations.evaluation_store import AskedRun
+from resources.evaluations.evaluation_store import RunSpec
 
 Listed = TypeVar("Listed", bound=Hashable)
 _FOR_SHELLS = re.compile(r" \(`dtef [^)]*\)|[;:] `dtef [^`]*` \w+ (some|one|those there are)")
@@ -22,7 +22,7 @@ _OPTIONS_OF_SHELLS = re.compile(r"--(analyst|judge|model|opponent) ")
 _MOST_REFUSALS_TOLD = 20
 
 
-def without_commands(message: str) -> str:
+def strip_commands(message: str) -> str:
     """A message for those who may have no shell."""
     return _FOR_SHELLS.sub("", message)
 
@@ -45,7 +45,7 @@ class RefusedManifest(DtefError):
     """
 
     def __init__(self, path: str, message: str, further: Sequence[BodyFault] = ()) -> None:
-        self.message = _OPTIONS_OF_SHELLS.sub(r"\1s: ", without_commands(message.removeprefix(f"{path}: ")))
+        self.message = _OPTIONS_OF_SHELLS.sub(r"\1s: ", strip_commands(message.removeprefix(f"{path}: ")))
         self.faults = [BodyFault(path, self.message), *further]
         super().__init__("; ".join(f"{one.path}: {one.message}" for one in self.faults))
 
@@ -81,13 +81,13 @@ class PlannedEvaluation(NamedTuple):
     config: Mapping[str, Mapping[str, Any]]
     """By stage in the order of the pipeline, its configuration: these stages are run."""
     snapshot: str
-    asked: Sequence[AskedRun]
+    asked: Sequence[RunSpec]
     new_keys: bool = False
     """Whether partitions that Dagster does not know yet are made."""
     warnings: Sequence[str] = ()
     """Sampling settings that are not sent to a provider as they were asked for."""
 
-    def as_json(self) -> dict[str, Any]:
+    def build_plan_json(self) -> dict[str, Any]:
         """What is stored as the plan of an evaluation."""
         kept = {name: value for name, value in self._asdict().items() if name not in ("asked", "warnings")}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
@@ -108,7 +108,7 @@ class Refusals:
         except RefusedManifest as error:
             self._found.append(error)
 
-    def until_enough(self, given: Iterable[Listed]) -> Iterator[Listed]:
+    def take_until_full(self, given: Iterable[Listed]) -> Iterator[Listed]:
         """These one by one, until there are as many faults as are told."""
         return takewhile(lambda _: len(self._found) < _MOST_REFUSALS_TOLD, given)
 
@@ -124,7 +124,7 @@ class Refusals:
             raise (kinds.pop() if len(kinds) == 1 else UnfitManifest)(*first, further)
 
 
-def checked_snapshot(label: str) -> str:
+def validate_snapshot(label: str) -> str:
     """For validators of manifests. Raises ValueError."""
     try:
         return require_safe(label)
@@ -132,7 +132,7 @@ def checked_snapshot(label: str) -> str:
         raise ValueError(str(error)) from None
 
 
-def each_once(given: list[Listed]) -> list[Listed]:
+def require_unique(given: list[Listed]) -> list[Listed]:
     """For validators of lists. Raises ValueError for what stands twice."""
     if twice := [one for one, number in Counter(given).items() if number > 1]:
         raise ValueError(f"got {repr(twice[0])[:80]} more than once; allowed: each once")

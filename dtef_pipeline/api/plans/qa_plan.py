@@ -11,16 +11,16 @@ from pydantic import Field, model_validator
 from dtef_pipeline.api.plans.family_plans import FamilyPlans, NamedForRun, PlanSource
 from dtef_pipeline.api.plans.manifest_base import (
     EvaluationAsked,
-    made_partitions,
-    manifest_form,
-    models_named,
-    refused,
+    build_manifest_model,
+    list_made_partitions,
+    load_named_models,
+    rejections,
     require_askable,
 )
 from dtef_pipeline.api.plans.plan import Refusals, UnfitManifest
 from dtef_pipeline.qa.judging.arbiter import NOBODY, Arbiter, judge_snapshot
-from dtef_pipeline.qa.prompt_rows import AskedHow, filter_faults
-from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings, parts_of_panel
+from dtef_pipeline.qa.prompt_rows import AskSettings, filter_faults
+from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings, select_panel_parts
 from dtef_pipeline.qa.tables import QA_SPACE
 from resources.settings import Settings
 
@@ -45,7 +45,7 @@ class QaManifest(EvaluationAsked):
         return self
 
 
-QaEvaluation = manifest_form(QaManifest, "QaEvaluation", QaSettings)
+QaEvaluation = build_manifest_model(QaManifest, "QaEvaluation", QaSettings)
 
 
 class QaPlans(FamilyPlans):
@@ -59,18 +59,18 @@ class QaPlans(FamilyPlans):
         return bool(given.get("suites") or given.get("parts"))
 
     def choose(self, given: Mapping[str, Any], asked: QaSettings, known: Sequence[str]) -> list[str]:
-        return parts_of_panel(asked, known)
+        return select_panel_parts(asked, known)
 
     def require_judges(self, refusals: Refusals, asked: QaSettings, server: Settings) -> None:
-        with refusals.kept(), refused("judge"):
-            self._arbiter(asked, server)
+        with refusals.kept(), rejections("judge"):
+            self._resolve_arbiter(asked, server)
 
-    def _arbiter(self, asked: QaSettings, server: Settings) -> Arbiter | None:
+    def _resolve_arbiter(self, asked: QaSettings, server: Settings) -> Arbiter | None:
         """Who judges; None: nobody."""
-        from assets.qa.stages import arbiter_of_run
+        from assets.qa.stages import resolve_run_arbiter
 
-        models = models_named(server, "judge", [asked.judge] if asked.judge and asked.judge != NOBODY else [])
-        return arbiter_of_run(models, asked)
+        models = load_named_models(server, "judge", [asked.judge] if asked.judge and asked.judge != NOBODY else [])
+        return resolve_run_arbiter(models, asked)
 
     def numbers_of_prompts(self, asked: QaSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
         for key in keys:
@@ -79,10 +79,10 @@ class QaPlans(FamilyPlans):
 
     def require_askable(self, asked: QaSettings, named: NamedForRun, server: Settings) -> list[str]:
         """Refuses models, the judge, and ways of asking that a part does not allow whose items are known."""
-        warehouse, how, known = self.warehouse(server), asked.how, made_partitions(server, "qa_items", QA_SPACE)
+        warehouse, how, known = self.warehouse(server), asked.how, list_made_partitions(server, "qa_items", QA_SPACE)
         made = [key for key in named.keys if key in known]
         judged = _require_parts(warehouse, made, how, server)
-        with refused("filter"):
+        with rejections("filter"):
             filter_faults(
                 made,
                 how,
@@ -92,15 +92,15 @@ class QaPlans(FamilyPlans):
         specs = named.models.resolve(asked.models)
         if computed := [spec.name for spec in specs if spec.is_computed]:
             raise UnfitManifest("models", f"{', '.join(computed)}: it is computed from surveys; allowed: a model that is asked")
-        warnings = self.asked_within_budget({"models": specs}, asked, server)
+        warnings = self.require_within_budget({"models": specs}, asked, server)
         return [*warnings, *(self._require_judge(asked, server) if judged else ())]
 
     def _require_judge(self, asked: QaSettings, server: Settings) -> list[str]:
         from assets.qa.askable_parts import refuse_unpriced_judge
 
-        if (arbiter := self._arbiter(asked, server)) is None:
+        if (arbiter := self._resolve_arbiter(asked, server)) is None:
             return []
-        with refused("judge"):
+        with rejections("judge"):
             refuse_unpriced_judge(arbiter, asked.allow_unpriced, "allow_unpriced:")
         try:
             return require_askable("judge", [arbiter.model], judge_snapshot(None), server)
@@ -109,20 +109,20 @@ class QaPlans(FamilyPlans):
             raise UnfitManifest("judge", f"{error.message}{allowed}, or none: nobody judges") from None
 
 
-def _require_parts(warehouse: Warehouse, made: Sequence[str], how: AskedHow, server: Settings) -> bool:
+def _require_parts(warehouse: Warehouse, made: Sequence[str], how: AskSettings, server: Settings) -> bool:
     """Whether some of the items are for a judge. Raises UnfitManifest where a part cannot be asked so, with the setting that is in its way."""
-    from assets.qa.askable_parts import looked_at_parts, require_server
+    from assets.qa.askable_parts import check_parts, require_server
 
-    found = looked_at_parts(warehouse, made, how)
+    found = check_parts(warehouse, made, how)
     for key, error in found.refused.items():
-        usual = AskedHow()
+        usual = AskSettings()
         for field in _SHOWN_BY_PARTS:
-            without = looked_at_parts(warehouse, [key], replace(how, **{field: getattr(usual, field)}))
+            without = check_parts(warehouse, [key], replace(how, **{field: getattr(usual, field)}))
             if str(without.refused.get(key)) != str(error):
                 raise UnfitManifest(field, str(error))
         raise UnfitManifest("parts", str(error))
     if found.about_documents:
-        with refused("retriever"):
+        with rejections("retriever"):
             require_server(how.retriever, server)
     return found.judged
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from dtef_pipeline.api.plans.family_plans import FamilyPlans, NamedForRun, PlanSource
-from dtef_pipeline.api.plans.manifest_base import EvaluationAsked, manifest_form, models_named, refused
+from dtef_pipeline.api.plans.manifest_base import EvaluationAsked, build_manifest_model, load_named_models, rejections
 from dtef_pipeline.api.plans.plan import Refusals
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.judging.judges import named_judges
+from dtef_pipeline.judging.judges import parse_judges
 from dtef_pipeline.rubric.conversations import Candidates
-from dtef_pipeline.rubric.judge_requests import chosen_judges
-from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings, blueprints_of_panel
+from dtef_pipeline.rubric.judge_requests import choose_judges
+from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings, select_panel_blueprints
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from resources.settings import Settings
 
@@ -32,7 +32,7 @@ class RubricManifest(EvaluationAsked):
     """Names or collections of the models files, and litellm strings where the server allows them; settings follow an @."""
 
 
-RubricEvaluation = manifest_form(RubricManifest, "RubricEvaluation", RubricSettings)
+RubricEvaluation = build_manifest_model(RubricManifest, "RubricEvaluation", RubricSettings)
 
 
 class RubricPlans(FamilyPlans):
@@ -43,21 +43,21 @@ class RubricPlans(FamilyPlans):
     form = RubricEvaluation
 
     def choose(self, given: Mapping[str, Any], asked: RubricSettings, known: Sequence[str]) -> list[str]:
-        return blueprints_of_panel(asked, known)
+        return select_panel_blueprints(asked, known)
 
     def require_judges(self, refusals: Refusals, asked: RubricSettings, server: Settings) -> None:
         """Refuses judges that are not written APPROACH=MODEL, or whose model is not known or cannot be, and analysts likewise."""
         judges = Refusals()
-        for one in judges.until_enough(asked.judges):
+        for one in judges.take_until_full(asked.judges):
             with judges.kept():
                 model = one.partition("=")[2]
-                models = models_named(server, "judges", [model] if model else [])
-                with refused("judges"):
-                    named_judges([one], models)
+                models = load_named_models(server, "judges", [model] if model else [])
+                with rejections("judges"):
+                    parse_judges([one], models)
         with refusals.kept():
             judges.raise_all()
         with refusals.kept():
-            models_named(server, "analysts", asked.analysts)
+            load_named_models(server, "analysts", asked.analysts)
 
     def draws(self, asked: RubricSettings) -> Mapping[str, int]:
         """Responses, and judgements of a criterion by a judge."""
@@ -73,19 +73,19 @@ class RubricPlans(FamilyPlans):
         return super().stages(asked, all_made and not asked.extract_points)
 
     def require_askable(self, asked: RubricSettings, named: NamedForRun, server: Settings) -> list[str]:
-        with refused("models"):
+        with rejections("models"):
             candidates = Candidates(named.models, asked.models)
         # These bring pandas, which the API starts without.
-        from dtef_pipeline.rubric.summaries.extractions import extracting_model
-        from dtef_pipeline.rubric.summaries.summary_rows import chosen_analysts
+        from dtef_pipeline.rubric.summaries.extractions import choose_extracting_model
+        from dtef_pipeline.rubric.summaries.summary_rows import choose_analysts
 
-        with refused("analysts"):
-            analysts = chosen_analysts(asked.analysts, named.models)
+        with rejections("analysts"):
+            analysts = choose_analysts(asked.analysts, named.models)
             if asked.extract_points:
-                analysts = (extracting_model(asked.analysts, named.models), *analysts)
+                analysts = (choose_extracting_model(asked.analysts, named.models), *analysts)
         specs, judges = self._specs(asked, named, candidates, self.warehouse(server))
         given = {"models": specs, "judges": judges, "analysts": analysts if asked.analysts else ()}
-        return self.asked_within_budget(given, asked, server)
+        return self.require_within_budget(given, asked, server)
 
     def _specs(
         self, asked: RubricSettings, named: NamedForRun, candidates: Candidates, warehouse: Warehouse
@@ -94,19 +94,19 @@ class RubricPlans(FamilyPlans):
 
         Raises UnfitManifest where nobody is named who judges.
         """
-        from dtef_pipeline.rubric.summaries.extractions import will_be_judged
+        from dtef_pipeline.rubric.summaries.extractions import is_to_be_judged
 
         temperatures, judges = set[float](), dict[str, ModelSpec]()
         for key in named.keys:
             prompts = warehouse.read_or_empty("rubric_prompts", columns=["prompt", "ideal", "temperatures"], blueprint=key)
             temperatures.update(one for each in prompts["temperatures"].to_pylist() for one in each)
             criteria = warehouse.read_or_empty("rubric_criteria", columns=["prompt", "kind"], blueprint=key)
-            if will_be_judged(prompts, criteria, extracting=asked.extract_points):
+            if is_to_be_judged(prompts, criteria, extracting=asked.extract_points):
                 heads = warehouse.read_or_empty("rubric_blueprints", columns=["judges"], blueprint=key)["judges"].to_pylist()
-                with refused("judges"):
-                    found = chosen_judges(asked.judges, heads[0] if heads else [], named.models, asked.scale)
+                with rejections("judges"):
+                    found = choose_judges(asked.judges, heads[0] if heads else [], named.models, asked.scale)
                 judges |= {one.model.variant: one.model for one in found}
-        return candidates.at(sorted(temperatures)), list(judges.values())
+        return candidates.resolve_at(sorted(temperatures)), list(judges.values())
 
 
 RUBRIC_PLANS = RubricPlans(

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from dtef_pipeline.api.plans.family_plans import FamilyPlans, NamedForRun, PlanSource
-from dtef_pipeline.api.plans.manifest_base import EvaluationAsked, manifest_form, refused, require_askable
+from dtef_pipeline.api.plans.manifest_base import EvaluationAsked, build_manifest_model, rejections, require_askable
 from dtef_pipeline.asking.models import Budget
-from dtef_pipeline.family.run_settings import readable
+from dtef_pipeline.family.run_settings import make_validator
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.settings import (
     SURVEY_STAGE_SETTINGS,
     SurveySettings,
-    partitions_of_panel,
-    survey_run_config,
-    with_named_models,
+    build_survey_run_config,
+    resolve_panel_models,
+    select_panel_partitions,
 )
 from resources.gateway.budget import Accounts
 from resources.settings import Settings
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def _require_prompts(conditions: list[str]) -> None:
     """Raises ConfigError for system prompts in words of one's own: these are given to `dtef run` alone."""
     for one in conditions:
-        BlueprintOptions.of_condition(one)
+        BlueprintOptions.parse_condition(one)
 
 
 class SurveyManifest(EvaluationAsked):
@@ -40,13 +40,13 @@ class SurveyManifest(EvaluationAsked):
     rounds: Annotated[list[str], Field(min_length=1)]
     models: Annotated[list[str], Field(min_length=1)]
     """Names or collections of the models files, and litellm strings where the server allows them; settings follow an @."""
-    context_levels: Annotated[list[str], Field(min_length=1), BeforeValidator(ContextLevel.written)] = ["0"]
+    context_levels: Annotated[list[str], Field(min_length=1), BeforeValidator(ContextLevel.convert_numbers)] = ["0"]
     """Numbers of context questions, or `all`."""
-    conditions: Annotated[list[str], Field(min_length=1), readable(_require_prompts)] = [BlueprintOptions().condition]
+    conditions: Annotated[list[str], Field(min_length=1), make_validator(_require_prompts)] = [BlueprintOptions().condition]
     """Ways of asking, such as shift/narrative+cot."""
 
 
-SurveyEvaluation = manifest_form(SurveyManifest, "SurveyEvaluation", SurveySettings)
+SurveyEvaluation = build_manifest_model(SurveyManifest, "SurveyEvaluation", SurveySettings)
 
 
 class SurveyPlans(FamilyPlans):
@@ -64,7 +64,7 @@ class SurveyPlans(FamilyPlans):
         return bool(given.get("rounds") or given.get("segments"))
 
     def choose(self, given: Mapping[str, Any], asked: SurveySettings, known: Sequence[str]) -> list[str]:
-        return partitions_of_panel(asked, known)
+        return select_panel_partitions(asked, known)
 
     def numbers_of_prompts(self, asked: SurveySettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
         """By partition, of the questions that are drawn."""
@@ -73,19 +73,19 @@ class SurveyPlans(FamilyPlans):
         ways = len(asked.conditions) * len(asked.context_levels)
         for key in keys:
             survey = warehouse.read_or_empty("survey_responses", columns=["question_id", *DRAW_ORDERS], **SPACE.levels(key))
-            yield ways * len(asked.sample.questions_of(survey))
+            yield ways * len(asked.sample.select_questions(survey))
 
     def require_askable(self, asked: SurveySettings, named: NamedForRun, server: Settings) -> list[str]:
         """Within the budgets of the models, too."""
-        with refused("budgets"):
-            own = with_named_models(asked, named.models)
+        with rejections("budgets"):
+            own = resolve_panel_models(asked, named.models)
         specs = named.models.resolve(own.models)
         budgets = {spec.name: spec.budget for spec in specs} | own.budgets
         in_all = Budget(max_cost_usd=asked.max_cost_usd)
         return require_askable("models", specs, asked.snapshot, server, Accounts(in_all, budgets))
 
     def config(self, asked: SurveySettings, named: NamedForRun, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
-        return survey_run_config(with_named_models(asked, named.models))
+        return build_survey_run_config(resolve_panel_models(asked, named.models))
 
 
 SURVEY_PLANS = SurveyPlans(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from dtef_pipeline.api.answer_schemas import AnswerBody
-from resources.evaluations.evaluation_calls import calls_told
+from resources.evaluations.evaluation_calls import sum_reported_calls
 from resources.evaluations.evaluation_store import TERMINAL, Evaluation, EvaluationRun, EvaluationStatus, Event, EventKind
 
 ProgressStatus = EvaluationStatus
@@ -52,7 +52,7 @@ class EvaluationProgress(NamedTuple):
     calls: Mapping[str, Any] | None
     """What became of all requests: `asked`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not told."""
     bought: Mapping[str, Any] | None
-    """At the end, what the calls cost that were made for it, as `bought_by` has it; None: not told."""
+    """At the end, what the calls cost that were made for it, as `sum_bought_by` has it; None: not told."""
     warning: str | None
     """At the end, which requests were not answered though others were."""
     restarts: int
@@ -61,35 +61,35 @@ class EvaluationProgress(NamedTuple):
     """By run id."""
 
 
-def progress_of(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationProgress:
+def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationProgress:
     """What the events of an evaluation, in their order, say of it. Of a partition that is tried again, the last word holds."""
     last = events[-1] if events else None
     end = last if last is not None and last.kind in TERMINAL else None
-    status = _status_after(last.kind if last else "queued")
+    status = _choose_status(last.kind if last else "queued")
     items = [event.data for event in events if event.kind == "item"]
     stage = next((item["stage"] for item in reversed(items) if "stage" in item), None)
-    told = {(item.get("stage"), item["key"]): item for item in items if "key" in item}
-    failed = sum(item.get("status") == "failed" for item in told.values())
+    items_by_key = {(item.get("stage"), item["key"]): item for item in items if "key" in item}
+    failed = sum(item.get("status") == "failed" for item in items_by_key.values())
     by_key: dict[Any, dict[Any, Mapping[str, Any]]] = {}
-    for (told_stage, key), item in told.items():
-        by_key.setdefault(key, {})[told_stage] = item
+    for (item_stage, key), item in items_by_key.items():
+        by_key.setdefault(key, {})[item_stage] = item
     stages = list(evaluation.plan.get("config", ()))
-    answered, asked = _asking([item for item in items if item.get("stage") == stage])
+    answered, asked = _count_requests([item for item in items if item.get("stage") == stage])
     return EvaluationProgress(
         status=status,
         last_event=last.seq if last else 0,
         started_at=next((event.happened_at for event in events if event.kind in ("started", "item")), None),
         ended_at=end.happened_at if end else None,
-        reason=_reason(end.data) if end else None,
+        reason=_read_reason(end.data) if end else None,
         steps=EvaluationSteps(
             stage=stage,
-            done=len(told) - failed,
-            of=max(len(evaluation.plan.get("keys", ())) * len(stages), len(told)),
+            done=len(items_by_key) - failed,
+            of=max(len(evaluation.plan.get("keys", ())) * len(stages), len(items_by_key)),
             failed=failed,
             answered=answered,
             asked=asked,
         ),
-        calls=_calls(end, events),
+        calls=_sum_calls(end, events),
         bought=end.data.get("bought") if end else None,
         warning=end.data.get("warning") if end else None,
         restarts=sum("restarted" in item for item in items),
@@ -97,11 +97,11 @@ def progress_of(evaluation: Evaluation, events: Sequence[Event]) -> EvaluationPr
     )
 
 
-def _status_after(kind: EventKind) -> ProgressStatus:
+def _choose_status(kind: EventKind) -> ProgressStatus:
     return "running" if kind in ("started", "item") else kind  # type: ignore[return-value]
 
 
-def _asking(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
+def _count_requests(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
     """Of one stage: the requests that are answered and those that are expected, as it told last."""
     expected = max((item["of"] for item in items if "answered" in item and "of" in item), default=0)
     for item in reversed(items):
@@ -113,12 +113,12 @@ def _asking(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]
     return None, None
 
 
-def _calls(end: Event | None, events: Sequence[Event]) -> Mapping[str, Any] | None:
+def _sum_calls(end: Event | None, events: Sequence[Event]) -> Mapping[str, Any] | None:
     """What the end tells of all requests; before it, what the stages told so far."""
     if end is not None:
         return end.data.get("calls")
-    told = calls_told(events)
-    return told.as_json() if told else None
+    items_by_key = sum_reported_calls(events)
+    return items_by_key.build_json() if items_by_key else None
 
 
 def _run_progress(
@@ -134,16 +134,16 @@ def _run_progress(
         return PartProgress("failed", str(failures[run.key]))
     for item in own.values():
         if item.get("status") == "failed":
-            return PartProgress("failed", _reason(item))
+            return PartProgress("failed", _read_reason(item))
     calls = (end.data.get("calls") or {}) if end else {}
     if calls.get("asked") and not calls.get("answered"):
-        return PartProgress(status, _reason(end.data) if end else None)
+        return PartProgress(status, _read_reason(end.data) if end else None)
     if stages and all(own.get(stage, {}).get("status") == "done" for stage in stages):
         return PartProgress("completed")
-    return PartProgress(status, _reason(end.data) if end else None)
+    return PartProgress(status, _read_reason(end.data) if end else None)
 
 
-def _reason(data: Mapping[str, Any]) -> str | None:
+def _read_reason(data: Mapping[str, Any]) -> str | None:
     if (said := data.get("reason")) is not None:
         return str(said)
     return f"asked for by {data['by']}" if "by" in data else None

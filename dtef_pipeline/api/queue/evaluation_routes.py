@@ -12,12 +12,12 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.plans.manifests import read_manifest, use_manifest_schema
 from dtef_pipeline.api.plans.plan import BodyFault
-from dtef_pipeline.api.problems import Problem, faulty
-from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus, progress_of
+from dtef_pipeline.api.problems import Problem, make_fault_problem
+from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus, compute_progress
 from dtef_pipeline.api.queue.queue_bodies import QueuedRun
 from dtef_pipeline.api.queue.queue_routes import QUEUE_PATH
 from dtef_pipeline.api.services import Used
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.evaluations.evaluation_counts import count_unended
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
 
@@ -45,7 +45,7 @@ _TAKEN = {
 
 async def _refuse_two_keys(request: Request) -> None:
     if len(set(request.headers.getlist("idempotency-key"))) > 1:
-        raise faulty([BodyFault("header.Idempotency-Key", "got more than one; allowed: one")])
+        raise make_fault_problem([BodyFault("header.Idempotency-Key", "got more than one; allowed: one")])
 
 
 class QueuedEvaluation(AnswerBody):
@@ -78,24 +78,24 @@ def post_evaluation(
 ) -> JSONResponse:
     """Submit a manifest. It is checked now and run by Dagster: follow it at the path in Location."""
     sent, store = read_manifest(values, services.settings), services.evaluations
-    found = None if idempotency_key is None else store.submitted(sent.family, sent.values, holder.name, idempotency_key)
+    found = None if idempotency_key is None else store.find_submitted(sent.family, sent.values, holder.name, idempotency_key)
     is_new = False
     if found is None:
         _refuse_more_than_wait(store, holder.name)
         plan = sent.planned(services.settings)
-        found, is_new = store.submit(sent.family, sent.values, plan.as_json(), plan.asked, holder.name, idempotency_key)
-    body = _queued(found, "queued" if is_new else progress_of(found, store.events(found.queue_id)).status)
+        found, is_new = store.submit(sent.family, sent.values, plan.build_plan_json(), plan.asked, holder.name, idempotency_key)
+    body = _build_queued_body(found, "queued" if is_new else compute_progress(found, store.events(found.queue_id)).status)
     return JSONResponse(body, 202, {"Location": f"{QUEUE_PATH}/{found.queue_id}", "Cache-Control": "no-store"})
 
 
 def _refuse_more_than_wait(store: EvaluationStore, who: str) -> None:
     if (n_open := count_unended(store, who)) >= MOST_UNENDED:
         verbs = "waits or runs" if n_open == 1 else "wait or run"
-        said = f"{counted(n_open, 'evaluation')} of {who} {verbs}; allowed: {MOST_UNENDED}"
+        said = f"{format_count(n_open, 'evaluation')} of {who} {verbs}; allowed: {MOST_UNENDED}"
         raise Problem(429, f"{said}; wait until one has ended, or cancel one", {"Retry-After": "60"})
 
 
-def _queued(found: Evaluation, status: ProgressStatus) -> dict[str, Any]:
+def _build_queued_body(found: Evaluation, status: ProgressStatus) -> dict[str, Any]:
     runs = [{"run_id": one.run_id, "key": one.key, "asks": dict(one.asks)} for one in found.runs]
     return {
         "queue_id": found.queue_id,

@@ -16,9 +16,9 @@ from sse_starlette.sse import AppStatus, EventSourceResponse, SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
 from dtef_pipeline.api.access import require_operator
-from dtef_pipeline.api.etags import header_of
+from dtef_pipeline.api.etags import read_header
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.services import services_of
+from dtef_pipeline.api.services import get_services
 from dtef_pipeline.errors import DtefError, StoreError
 from dtef_pipeline.identity import canonical_json
 from resources.evaluations.evaluation_store import TERMINAL, EvaluationStore, Event
@@ -67,18 +67,18 @@ class Watchers:
         return await anyio.to_thread.run_sync(work, limiter=self._threads)
 
 
-def watchers_of(request: Request) -> Watchers:
+def get_watchers(request: Request) -> Watchers:
     """Those of the application that serves the request."""
     found: Watchers = request.app.state.watchers
     return found
 
 
-def server_is_closing() -> bool:
+def is_server_closing() -> bool:
     """Whether a signal has told the server to end: it waits for open connections."""
     return bool(AppStatus.should_exit)
 
 
-def resume_after(evaluations: EvaluationStore, queue_id: str, last_event_id: str | None) -> int | None:
+def find_resume_point(evaluations: EvaluationStore, queue_id: str, last_event_id: str | None) -> int | None:
     """The number after which a stream begins, given the header Last-Event-ID; None: the client has all there will ever be.
 
     0, so from the start, where the header is no number or names no event. Raises UnknownEvaluation.
@@ -93,7 +93,7 @@ def resume_after(evaluations: EvaluationStore, queue_id: str, last_event_id: str
 
 def last_event_id(request: Request) -> str | None:
     """The header Last-Event-ID."""
-    return header_of(request, "last-event-id")
+    return read_header(request, "last-event-id")
 
 
 class EventStream(EventSourceResponse):
@@ -101,14 +101,14 @@ class EventStream(EventSourceResponse):
 
     def __init__(self, request: Request, queue_id: str, after: int) -> None:
         super().__init__(
-            _told(request, queue_id, after),
+            _stream_events(request, queue_id, after),
             ping=PING_S,
             sep="\n",
             ping_message_factory=lambda: ServerSentEvent(comment="ping", sep="\n"),
             send_timeout=_UNREAD_S,
             headers={"Cache-Control": "no-store"},
         )
-        self._place = watchers_of(request).place()
+        self._place = get_watchers(request).place()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises Problem 503 when all places for watchers are taken."""
@@ -119,32 +119,32 @@ class EventStream(EventSourceResponse):
                 return
 
 
-async def _told(request: Request, queue_id: str, after: int) -> AsyncIterator[bytes]:
+async def _stream_events(request: Request, queue_id: str, after: int) -> AsyncIterator[bytes]:
     yield ServerSentEvent(retry=RECONNECT_MS, sep="\n").encode()
-    store = services_of(request).evaluations
+    store = get_services(request).evaluations
     while True:
         try:
-            events = await watchers_of(request).read(partial(store.events, queue_id, after))
+            events = await get_watchers(request).read(partial(store.events, queue_id, after))
         except StoreError as error:
             _log.error("events of evaluations cannot be read now; tried again in %s s: %s", _AWAY_S, error)
             await anyio.sleep(_AWAY_S)
             continue
         if events:
-            if not _may_still_watch(request):
+            if not _is_still_allowed(request):
                 return
-            yield b"".join(map(sent_event, events))
+            yield b"".join(map(encode_event, events))
             after = events[-1].seq
             if events[-1].kind in TERMINAL:
                 return
         await anyio.sleep(EVENTS_EVERY_S)
 
 
-def sent_event(event: Event) -> bytes:
+def encode_event(event: Event) -> bytes:
     """An event as a stream sends it: its number, its kind, its data as JSON in one line."""
     return ServerSentEvent(canonical_json(event.data), event=event.kind, id=str(event.seq), sep="\n").encode()
 
 
-def _may_still_watch(request: Request) -> bool:
+def _is_still_allowed(request: Request) -> bool:
     """A token that was taken out gets no further event."""
     try:
         require_operator(request)

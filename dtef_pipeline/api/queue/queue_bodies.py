@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, may_be_missing
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, make_optional
 from dtef_pipeline.api.queue.evaluation_progress import EvaluationSteps, ProgressStatus
 
 Asks = Annotated[
@@ -29,7 +29,7 @@ class SpentOnCalls(AnswerBody):
     completion_tokens: int
     unpriced: int
     """Calls that are not in `usd`: the cost of one of them, or of another call of the same conversation, is not known."""
-    unpriced_usd_most: float | None = may_be_missing()
+    unpriced_usd_most: float | None = make_optional()
     """US dollars that these may have cost at most, beyond `usd`; null: there are none, or no price is known."""
 
 
@@ -148,7 +148,7 @@ class ItemOfPartition(AnswerBody):
     """Partitions that the stage is done with, failed ones too."""
     of: int
     status: Literal["done", "failed"]
-    reason: str = may_be_missing()
+    reason: str = make_optional()
     """Where it failed."""
 
 
@@ -168,9 +168,9 @@ class ItemOfRequests(AnswerBody):
 
     stage: str
     calls: RequestCounts
-    why_failed: str = may_be_missing()
+    why_failed: str = make_optional()
     """The most frequent reason, where some failed."""
-    why_skipped: str = may_be_missing()
+    why_skipped: str = make_optional()
     """The budget that ended, where some were not sent."""
 
 
@@ -200,18 +200,18 @@ class DataOfStarted(AnswerBody):
 class DataOfEnd(AnswerBody):
     """What an evaluation came to. A member that is not there was not known."""
 
-    dagster_run_id: str = may_be_missing()
-    calls: EvaluationRequests = may_be_missing()
+    dagster_run_id: str = make_optional()
+    calls: EvaluationRequests = make_optional()
     """Where models were asked."""
-    bought: SpentOnCalls = may_be_missing()
+    bought: SpentOnCalls = make_optional()
     """What the calls cost that were made for it."""
-    warning: str = may_be_missing()
+    warning: str = make_optional()
     """Which requests were not answered."""
-    reason: str = may_be_missing()
+    reason: str = make_optional()
     """Why it failed, or was cancelled in Dagster."""
-    failed: dict[str, str] = may_be_missing()
+    failed: dict[str, str] = make_optional()
     """Why each partition failed that did, by key."""
-    by: str = may_be_missing()
+    by: str = make_optional()
     """Who asked for its end, where it was cancelled."""
 
 

@@ -13,21 +13,21 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Operating, require_operator
-from dtef_pipeline.api.answer_schemas import in_json
-from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, header_of, matches, tagged, weak_etag
+from dtef_pipeline.api.answer_schemas import convert_to_json
+from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, build_tagged_response, compute_weak_etag, matches, read_header
 from dtef_pipeline.api.plans.plan import BodyFault
-from dtef_pipeline.api.problems import faulty
+from dtef_pipeline.api.problems import make_fault_problem
 from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus
 from dtef_pipeline.api.queue.event_stream import (
     EVENTS_EVERY_S,
     EventStream,
+    find_resume_point,
+    get_watchers,
+    is_server_closing,
     last_event_id,
-    resume_after,
-    server_is_closing,
-    watchers_of,
 )
 from dtef_pipeline.api.queue.queue_bodies import PageOfEvaluations, PageOfEvents, WholeEvaluation
-from dtef_pipeline.api.queue.shown_evaluations import ShownEvaluation, shown_evaluations, whole_evaluation
+from dtef_pipeline.api.queue.shown_evaluations import EvaluationView, load_evaluation_view, shown_evaluations
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.errors import UnknownEvaluation
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
@@ -66,8 +66,8 @@ def list_evaluations(
 
     `calls` counts requests to models: asked, answered, failed, and skipped because a budget ended; `warning` says which were not answered.
     """
-    found, rest = _listed(services.evaluations, status, cursor, limit)
-    return tagged(request, {"evaluations": found, "next": rest})
+    found, rest = _list_page(services.evaluations, status, cursor, limit)
+    return build_tagged_response(request, {"evaluations": found, "next": rest})
 
 
 @router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=WholeEvaluation, responses=UNCHANGED)
@@ -85,13 +85,13 @@ async def read_evaluation(
     was stored before costs nothing again. `waiting_before`: how many evaluations wait before this one; null: it waits no more. `restarts`:
     how often Dagster has started its run once more.
     """
-    read = partial(evaluation_body, services.evaluations, queue_id)
-    known = header_of(request, "if-none-match")
+    read = partial(build_evaluation_body, services.evaluations, queue_id)
+    known = read_header(request, "if-none-match")
     if not (wait and known):
-        return tagged(request, await run_in_threadpool(read))
-    body = await _changed(request, read, known, wait)
+        return build_tagged_response(request, await run_in_threadpool(read))
+    body = await _wait_for_change(request, read, known, wait)
     require_operator(request)
-    return tagged(request, body)
+    return build_tagged_response(request, body)
 
 
 @router.post(
@@ -103,14 +103,14 @@ async def read_evaluation(
 def cancel_evaluation(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
     """Ask for the end of an evaluation; the event `cancelled` tells when it has ended. Asked again, nothing changes."""
     services.evaluations.ask_to_cancel(queue_id, held.name)
-    body = evaluation_body(services.evaluations, queue_id)
-    return JSONResponse(body, 202, {"ETag": weak_etag(body), "Cache-Control": "no-store"})
+    body = build_evaluation_body(services.evaluations, queue_id)
+    return JSONResponse(body, 202, {"ETag": compute_weak_etag(body), "Cache-Control": "no-store"})
 
 
 @router.get(f"{QUEUE_PATH}/{{queue_id}}/events", response_class=Response, responses=_STREAMED)
 async def stream_events(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
     """The events as Server-Sent Events, after the one that the header Last-Event-ID names. 204: all were sent, and none will follow."""
-    after = await run_in_threadpool(resume_after, services.evaluations, queue_id, last_event_id(request))
+    after = await run_in_threadpool(find_resume_point, services.evaluations, queue_id, last_event_id(request))
     if after is None:
         return Response(status_code=204, headers={"Cache-Control": "no-store"})
     return EventStream(request, queue_id, after)
@@ -128,24 +128,24 @@ def list_events(
     """The events with a number above `after`, in their order. `next` is what to give as `after` the next time."""
     events = services.evaluations.events(queue_id, after, limit)
     rows = [{"seq": one.seq, "kind": one.kind, "data": one.data, "happened_at": one.happened_at.isoformat()} for one in events]
-    return tagged(request, {"events": rows, "next": events[-1].seq if events else after})
+    return build_tagged_response(request, {"events": rows, "next": events[-1].seq if events else after})
 
 
-async def _changed(request: Request, read: Callable[[], dict[str, Any]], known: str, wait: float) -> dict[str, Any]:
+async def _wait_for_change(request: Request, read: Callable[[], dict[str, Any]], known: str, wait: float) -> dict[str, Any]:
     """The evaluation as soon as its tag changes, if `known` names it; else as it is after `wait` seconds, or when the client has gone."""
-    watchers, deadline = watchers_of(request), anyio.current_time() + wait
+    watchers, deadline = get_watchers(request), anyio.current_time() + wait
     with watchers.place():
         while True:
             body = await watchers.read(read)
-            is_over = anyio.current_time() >= deadline or server_is_closing()
-            if is_over or not matches(known, weak_etag(body)) or await request.is_disconnected():
+            is_over = anyio.current_time() >= deadline or is_server_closing()
+            if is_over or not matches(known, compute_weak_etag(body)) or await request.is_disconnected():
                 return body
             await anyio.sleep(min(EVENTS_EVERY_S, max(0.0, deadline - anyio.current_time())))
 
 
-def evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, Any]:
+def build_evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, Any]:
     """What is said of one evaluation: the same by every server, whenever it is asked. Raises UnknownEvaluation."""
-    shown = whole_evaluation(evaluations, queue_id)
+    shown = load_evaluation_view(evaluations, queue_id)
     parts = shown.progress.runs
     runs = [
         {
@@ -158,7 +158,7 @@ def evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, An
         for run in shown.evaluation.runs
     ]
     return {
-        **_summary(shown),
+        **_build_summary(shown),
         "cancel_asked_by": shown.cancelled_by,
         "manifest": shown.evaluation.manifest,
         "restarts": shown.progress.restarts,
@@ -167,7 +167,7 @@ def evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, An
     }
 
 
-def _summary(shown: ShownEvaluation) -> dict[str, Any]:
+def _build_summary(shown: EvaluationView) -> dict[str, Any]:
     evaluation, progress = shown.evaluation, shown.progress
     here = f"{QUEUE_PATH}/{evaluation.queue_id}"
     found = {
@@ -187,26 +187,26 @@ def _summary(shown: ShownEvaluation) -> dict[str, Any]:
         "bought": progress.bought,
         "links": {"self": here, "events": f"{here}/events", "history": f"{here}/events/history"},
     }
-    told: dict[str, Any] = in_json(found)
-    return told
+    evaluation_json: dict[str, Any] = convert_to_json(found)
+    return evaluation_json
 
 
-def _listed(
+def _list_page(
     evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
     """The evaluations of a page, and the cursor of the next."""
-    page = _older(evaluations, status, cursor, limit + 1)
+    page = _find_older(evaluations, status, cursor, limit + 1)
     here = page[:limit]
     found = []
     for shown in shown_evaluations(evaluations, here):
         # It may have gone on since it was found.
         if status in (None, shown.progress.status):
             counted = None if shown.is_over else shown.progress.steps.model_dump()
-            found.append({**_summary(shown), "progress": counted, "run_count": shown.evaluation.run_count})
+            found.append({**_build_summary(shown), "progress": counted, "run_count": shown.evaluation.run_count})
     return found, here[-1].queue_id if len(page) > limit else None
 
 
-def _older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, most: int) -> list[Evaluation]:
+def _find_older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, most: int) -> list[Evaluation]:
     """Without their runs."""
     try:
         if cursor is not None:
@@ -214,4 +214,4 @@ def _older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: 
         return evaluations.latest(most, cursor, status)
     except UnknownEvaluation:
         message = f"got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page"
-        raise faulty([BodyFault("query.cursor", message)]) from None
+        raise make_fault_problem([BodyFault("query.cursor", message)]) from None

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from dtef_pipeline.api.queue.evaluation_progress import EvaluationProgress, progress_of
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.api.queue.evaluation_progress import EvaluationProgress, compute_progress
+from dtef_pipeline.text.counted import list_first_names
 from resources.evaluations.evaluation_store import TERMINAL, Evaluation, EvaluationStore, Event
 
 _NAMED_AT_MOST = 3
 
 
-class ShownEvaluation(NamedTuple):
+class EvaluationView(NamedTuple):
     """One evaluation with what became of it."""
 
     evaluation: Evaluation
@@ -38,47 +38,49 @@ class ShownEvaluation(NamedTuple):
         return self.events[-1].happened_at if self.events else self.evaluation.submitted_at
 
 
-def shown_evaluations(store: EvaluationStore, found: Sequence[Evaluation]) -> list[ShownEvaluation]:
+def shown_evaluations(store: EvaluationStore, found: Sequence[Evaluation]) -> list[EvaluationView]:
     """The evaluations with their events, in their order; events of single items, which are many, only of those that run."""
-    return _shown(store, found, store.brief_events([one.queue_id for one in found]))
+    return _build_views(store, found, store.list_brief_events([one.queue_id for one in found]))
 
 
-def whole_evaluation(store: EvaluationStore, queue_id: str) -> ShownEvaluation:
+def load_evaluation_view(store: EvaluationStore, queue_id: str) -> EvaluationView:
     """One evaluation with all its events. Raises UnknownEvaluation."""
     one = store.evaluation(queue_id)
-    return _shown(store, [one], {queue_id: store.events(queue_id)})[0]
+    return _build_views(store, [one], {queue_id: store.events(queue_id)})[0]
 
 
-def _shown(store: EvaluationStore, found: Sequence[Evaluation], events: Mapping[str, Sequence[Event]]) -> list[ShownEvaluation]:
+def _build_views(
+    store: EvaluationStore, found: Sequence[Evaluation], events: Mapping[str, Sequence[Event]]
+) -> list[EvaluationView]:
     cancels = store.cancels([one.queue_id for one in found])
-    progress = {one.queue_id: progress_of(one, events[one.queue_id]) for one in found}
+    progress = {one.queue_id: compute_progress(one, events[one.queue_id]) for one in found}
     waits = any(one.status == "queued" for one in progress.values())
     places = {queue_id: place for place, queue_id in enumerate(store.waiting() if waits else ())}
     # One that started after its events were read is still told as it was then: first of those that wait.
     before = {name: places.get(name, 0) for name, one in progress.items() if one.status == "queued"}
     return [
-        ShownEvaluation(one, events[one.queue_id], progress[one.queue_id], cancels.get(one.queue_id), before.get(one.queue_id))
+        EvaluationView(one, events[one.queue_id], progress[one.queue_id], cancels.get(one.queue_id), before.get(one.queue_id))
         for one in found
     ]
 
 
-def subject_of(evaluation: Evaluation, words: Callable[[str], str] = str) -> str:
+def describe_subject(evaluation: Evaluation, words: Callable[[str], str] = str) -> str:
     """What is asked: scenarios or partitions. `words`: what each is called."""
-    given = _names(evaluation.manifest, "scenario_ids") or sorted({str(key) for key in evaluation.plan.get("keys", ())})
-    return and_more([words(one) for one in given], _NAMED_AT_MOST)
+    given = _list_names(evaluation.manifest, "scenario_ids") or sorted({str(key) for key in evaluation.plan.get("keys", ())})
+    return list_first_names([words(one) for one in given], _NAMED_AT_MOST)
 
 
-def asked_models_of(evaluation: Evaluation) -> str:
+def describe_models(evaluation: Evaluation) -> str:
     """Which models are asked, as the manifest names them."""
-    return and_more(_names(evaluation.manifest, "models"), _NAMED_AT_MOST)
+    return list_first_names(_list_names(evaluation.manifest, "models"), _NAMED_AT_MOST)
 
 
-def personas_of(evaluation: Evaluation) -> list[str]:
+def describe_personas(evaluation: Evaluation) -> list[str]:
     """Which personas play, `none` for the model as itself."""
-    return _names(evaluation.manifest, "persona_ids")
+    return _list_names(evaluation.manifest, "persona_ids")
 
 
-def _names(manifest: Mapping[str, Any], field: str) -> list[str]:
+def _list_names(manifest: Mapping[str, Any], field: str) -> list[str]:
     value = manifest.get(field)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [str(one) for one in value]

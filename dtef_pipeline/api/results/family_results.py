@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.answer_schemas import RowBody, in_json
-from dtef_pipeline.api.results.run_context import RunContext, Spent
-from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, Unit, counts_by, in_words
+from dtef_pipeline.api.answer_schemas import RowBody, convert_to_json
+from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
+from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, Unit, count_by_group, format_remarks
 from dtef_pipeline.api.results.trace_bodies import ResponseOfRun
-from dtef_pipeline.boards.costs import count_calls_once, spent_in_all
+from dtef_pipeline.boards.costs import count_calls_once, sum_usage
 from dtef_pipeline.families import FAMILY_BY_NAME, TABLES
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, estimate_ratios
 
@@ -63,7 +63,7 @@ class FamilyResults:
         return tuple(name for name in _USUAL_NAMES if all(one is None or name in one.names for one in schemas))
 
     @property
-    def made_of(self) -> tuple[str, ...]:
+    def source_tables(self) -> tuple[str, ...]:
         """The tables that results are made of."""
         return tuple(dict.fromkeys((self.answers, *self.called, self.family.scored, *self.further_tables)))
 
@@ -83,10 +83,10 @@ class FamilyResults:
 
     def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of a table that the run asked for: of the models and draws of the plan."""
-        rows = of_models(self.run.rows(table, self._with_choice(table, columns)), self.models)
+        rows = filter_models(self.run.rows(table, self._add_choice_columns(table, columns)), self.models)
         return rows.filter(pc.less(rows["draw"], self.draws)) if "draw" in rows.column_names else rows
 
-    def _with_choice(self, table: str, columns: Sequence[str] | None) -> list[str] | None:
+    def _add_choice_columns(self, table: str, columns: Sequence[str] | None) -> list[str] | None:
         """The columns, and those that tell whose a row is."""
         schema = TABLES[table].schema
         if columns is None or schema is None:
@@ -95,16 +95,16 @@ class FamilyResults:
 
     def counts(self) -> dict[Hashable, OutcomeCounts]:
         """What was asked for and what came, by who was asked and how."""
-        scored = self.scored_names()
-        rows = ((self.way_of(row), row[self.status], self.name_of(row) in scored) for row in self.counted_rows())
-        return counts_by(rows, self.planned())
+        scored = self.find_scored_names()
+        rows = ((self.way_of(row), row[self.status], self.name_of(row) in scored) for row in self.read_outcome_rows())
+        return count_by_group(rows, self.count_planned())
 
-    def counted_rows(self) -> list[Row]:
+    def read_outcome_rows(self) -> list[Row]:
         """The answers by what became of them."""
         found: list[Row] = self.own(self.answers, (*self.named_by, *self.way, self.status)).to_pylist()
         return found
 
-    def scored_names(self) -> set[tuple[Any, ...]]:
+    def find_scored_names(self) -> set[tuple[Any, ...]]:
         """The names of rows that have a score."""
         rows = self.run.rows(self.family.scored, [*self.named_by, "score"])
         return {self.name_of(row) for row in rows.filter(pc.is_valid(rows["score"])).to_pylist()}
@@ -115,7 +115,7 @@ class FamilyResults:
     def way_of(self, row: Mapping[Any, Any]) -> tuple[Any, ...]:
         return tuple(row[name] for name in self.way)
 
-    def planned(self) -> dict[Hashable, int] | None:
+    def count_planned(self) -> dict[Hashable, int] | None:
         """How many answers the run asks for, by who is asked and how; None: not known."""
         return None
 
@@ -125,9 +125,9 @@ class FamilyResults:
         groups: dict[tuple[str, str], list[Row]] = {}
         for row in rows:
             groups.setdefault((row["model"], row.get("metric") or "score"), []).append(row)
-        return [self._mean(metric, some, counts) for (_, metric), some in groups.items()]
+        return [self._build_mean(metric, some, counts) for (_, metric), some in groups.items()]
 
-    def _mean(self, metric: str, rows: Sequence[Row], counts: Counts) -> Row:
+    def _build_mean(self, metric: str, rows: Sequence[Row], counts: Counts) -> Row:
         """The mean over items, with an interval over clusters, or items where there are none."""
         sums: dict[Any, list[float]] = {}
         for place, row in enumerate(rows):
@@ -153,9 +153,9 @@ class FamilyResults:
         **further: Any,
     ) -> Row:
         """A member of `metrics`. `n`: what the value is a mean over, and over what it was to be. NaN and NA are None."""
-        number, low, high = map(in_json, (value, *ends))
+        number, low, high = map(convert_to_json, (value, *ends))
         n_known, n_asked = (None if one is None else int(one) for one in n)
-        told = {
+        members = {
             "model": row["model"],
             "metric": metric,
             "value": number,
@@ -164,33 +164,38 @@ class FamilyResults:
             "low": low,
             "high": high,
         }
-        why = in_json(reason) or (None if number is not None else "there is no score")
-        return {**told, "reason": why, "remark": remark, **in_json({name: row[name] for name in self.beside} | further)}
+        why = convert_to_json(reason) or (None if number is not None else "there is no score")
+        return {
+            **members,
+            "reason": why,
+            "remark": remark,
+            **convert_to_json({name: row[name] for name in self.beside} | further),
+        }
 
     def remark(self, counts: Counts, row: Mapping[Any, Any], *further: str | None) -> str | None:
         """What is missing of the answers of who was asked so, and what else is to be said."""
         own = counts.get(self.way_of(row))
-        return in_words(own.in_words(self.unit) if own else None, *further)
+        return format_remarks(own.in_words(self.unit) if own else None, *further)
 
     def further(self) -> Counter[tuple[Any, ...]]:
         """By who was asked and how, answers that the run did not ask for, such as further draws: a board takes them in."""
-        whole = of_models(self.run.rows(self.answers, self.way), self.models)
+        whole = filter_models(self.run.rows(self.answers, self.way), self.models)
         own = self.own(self.answers, self.way)
         return Counter(map(self.way_of, whole.to_pylist())) - Counter(map(self.way_of, own.to_pylist()))
 
-    def cost(self) -> Spent:
+    def cost(self) -> UsageTotals:
         """What the calls cost that the rows of the run rest on, each once. What a request used may stand at a row of another run."""
         keys = self.request_keys()
         with duckdb.connect() as connection:
             for table in self.called:
-                connection.register(table, self._rows_with(table, keys))
-            count_calls_once(connection, self.family.calls, self.run.stored(), self.run.unknown_costs(keys))
-            found = spent_in_all(connection)
+                connection.register(table, self._filter_keys(table, keys))
+            count_calls_once(connection, self.family.calls, self.run.response_finder(), self.run.unknown_costs(keys))
+            found = sum_usage(connection)
         usd = 0.0 if found["cost_usd"] is None and not found["calls"] else found["cost_usd"]
         unpriced, most = max(found["unpriced"], found["unknown_cost_attempts"]), found["unknown_cost_usd_most"]
-        return Spent(usd, found["calls"], found["prompt_tokens"], found["completion_tokens"], unpriced, most)
+        return UsageTotals(usd, found["calls"], found["prompt_tokens"], found["completion_tokens"], unpriced, most)
 
-    def _rows_with(self, table: str, keys: set[str]) -> pa.Table:
+    def _filter_keys(self, table: str, keys: set[str]) -> pa.Table:
         schema, column = TABLES[table].schema, self._key_columns[table]
         if schema is None or pa.types.is_list(schema.field(column).type):
             return self.own(table)
@@ -225,30 +230,30 @@ class FamilyResults:
         rows = self.own(self.answers)
         named = [self.trace_id(row) == trace_id for row in rows.select(self.trace_columns).to_pylist()]
         found = rows.filter(pa.array(named, pa.bool_())).to_pylist()
-        return self.trace_of(found) if found else None
+        return self.build_trace(found) if found else None
 
-    def trace_of(self, answers: Sequence[Row]) -> Row:
+    def build_trace(self, answers: Sequence[Row]) -> Row:
         """`answers`: the rows that rest on the response."""
         return self.response_of(answers) | {
-            "scores": [in_json(one) for row in answers for one in self.beside_rows(row, self.family.scored)]
+            "scores": [convert_to_json(one) for row in answers for one in self.find_related_rows(row, self.family.scored)]
         }
 
     def response_of(self, answers: Sequence[Row]) -> Row:
         """The part of a trace that is about the response. Usage stands at one of the rows that share it."""
         row = max(answers, key=lambda one: one["prompt_tokens"] or 0)
-        told = {"status": row["call_status"], "text": row["response"], "reason": row["error"]}
-        return ResponseOfRun.columns_of(row) | told
+        members = {"status": row["call_status"], "text": row["response"], "reason": row["error"]}
+        return ResponseOfRun.select_columns(row) | members
 
-    def told_beside(self, row: Mapping[str, Any], table: str, body: type[RowBody]) -> list[Row]:
+    def list_related_bodies(self, row: Mapping[str, Any], table: str, body: type[RowBody]) -> list[Row]:
         """The rows of another table that are about the same answer, as answers have them."""
-        return [body.columns_of(one) for one in self.beside_rows(row, table)]
+        return [body.select_columns(one) for one in self.find_related_rows(row, table)]
 
-    def beside_rows(self, row: Mapping[str, Any], table: str) -> list[Row]:
+    def find_related_rows(self, row: Mapping[str, Any], table: str) -> list[Row]:
         """The rows of another table that are about the same answer."""
         return [one for one in self.run.rows(table).to_pylist() if self.name_of(one) == self.name_of(row)]
 
 
-def of_models(rows: pa.Table, names: set[str]) -> pa.Table:
+def filter_models(rows: pa.Table, names: set[str]) -> pa.Table:
     """The rows of models of these names."""
     return rows.filter(is_one_of(rows["model"], names))
 
@@ -258,7 +263,7 @@ def is_one_of(column: pa.ChunkedArray, values: set[str]) -> pa.ChunkedArray:
     return pc.is_in(column.cast(pa.string()), pa.array(sorted(values), pa.string()))
 
 
-def different_items(rows: pa.Table, by: Sequence[str], item: str) -> Counter[tuple[str, ...]]:
+def count_different_items(rows: pa.Table, by: Sequence[str], item: str) -> Counter[tuple[str, ...]]:
     """How many different items the rows have, by these columns."""
     names = zip(*(rows[name].cast(pa.string()).to_pylist() for name in (*by, item)), strict=True)
     return Counter(name[:-1] for name in set(names))

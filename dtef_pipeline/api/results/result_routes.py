@@ -11,17 +11,17 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import ConfigDict
 
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, may_be_missing
-from dtef_pipeline.api.etags import UNCHANGED, tagged
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, make_optional
+from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.queue.evaluation_progress import progress_of
+from dtef_pipeline.api.queue.evaluation_progress import compute_progress
 from dtef_pipeline.api.queue.queue_bodies import RunOfEvaluation, SpentOnCalls
-from dtef_pipeline.api.results.run_context import RunContext, Spent
-from dtef_pipeline.api.results.run_results import ResultsKept, add_board_columns, results_for
+from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
+from dtef_pipeline.api.results.run_results import ResultsCache, add_board_columns, load_results
 from dtef_pipeline.api.results.trace_bodies import TraceBody
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.errors import UnknownEvaluation
-from resources.evaluations.evaluation_counts import without_float_noise
+from resources.evaluations.evaluation_counts import round_dollars
 
 RUN_PATH = "/api/evaluations/{run_id}"
 MOST_TRACES = 200
@@ -29,7 +29,7 @@ _RUN_ID = re.compile(r"[0-9a-f]{1,64}")
 _LONGEST_TRACE_ID = 200
 
 router = APIRouter()
-results_kept = ResultsKept()
+results_kept = ResultsCache()
 
 
 class MetricOfRun(AnswerBody):
@@ -53,9 +53,9 @@ class MetricOfRun(AnswerBody):
     """Why there is no value or no interval."""
     remark: str | None
     """What else is to be known of the value: what was not answered, could not be read, or was done in the model's place; null: nothing."""
-    direction: Literal["higher", "lower", "none"] = may_be_missing()
+    direction: Literal["higher", "lower", "none"] = make_optional()
     """Which side is better."""
-    n_responses: int = may_be_missing()
+    n_responses: int = make_optional()
     """Responses with a score (rubric)."""
 
 
@@ -128,8 +128,8 @@ def read_run(request: Request, services: Used, held: Operating, asked: Asked) ->
     """What a run has come to so far. `value` is null, with a reason, where nothing is scored; `traces_next` is the next page of traces."""
     evaluation, run = asked.evaluation, asked.run
     events = services.evaluations.events(run.queue_id)
-    state = progress_of(evaluation, events).runs[run.run_id]
-    results = results_kept.of(asked)
+    state = compute_progress(evaluation, events).runs[run.run_id]
+    results = results_kept.get_results(asked)
     body = {
         "run_id": run.run_id,
         "queue_id": run.queue_id,
@@ -141,14 +141,14 @@ def read_run(request: Request, services: Used, held: Operating, asked: Asked) ->
         "snapshot": asked.snapshot,
         "outcomes": results.outcomes,
         "metrics": results.metrics,
-        "cost": {**_told(results.cost), "bought": _told(results.bought)},
-        **_page(asked, results.traces, "", MOST_TRACES),
+        "cost": {**_build_cost_body(results.cost), "bought": _build_cost_body(results.bought)},
+        **_build_page(asked, results.traces, "", MOST_TRACES),
     }
-    return tagged(request, body)
+    return build_tagged_response(request, body)
 
 
-def _told(spent: Spent) -> dict[str, Any]:
-    return {**spent._asdict(), "usd": without_float_noise(spent.usd)}
+def _build_cost_body(spent: UsageTotals) -> dict[str, Any]:
+    return {**spent._asdict(), "usd": round_dollars(spent.usd)}
 
 
 @router.get(f"{RUN_PATH}/traces", response_model=PageOfTraces, responses=UNCHANGED)
@@ -160,35 +160,35 @@ def list_traces(
     limit: Annotated[int, Query(ge=1, le=MOST_TRACES)] = MOST_TRACES,
 ) -> Response:
     """The URIs of traces in the order of their ids, from the one behind `after` on."""
-    return tagged(request, _page(asked, results_kept.of(asked).traces, after, limit))
+    return build_tagged_response(request, _build_page(asked, results_kept.get_results(asked).traces, after, limit))
 
 
 @router.get(f"{RUN_PATH}/traces/{{trace_id}}", response_model=TraceBody, responses=UNCHANGED)
 def read_trace(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
     """What was asked and answered: of games a whole episode with its turns, elsewhere a response and how it was scored."""
-    return tagged(request, trace_of(asked, trace_id))
+    return build_tagged_response(request, load_trace(asked, trace_id))
 
 
-def trace_of(asked: RunContext, trace_id: str) -> dict[str, Any]:
+def load_trace(asked: RunContext, trace_id: str) -> dict[str, Any]:
     """A trace of the run, as the API tells it. Raises Problem where there is none."""
-    found = results_for(asked).trace(trace_id) if len(trace_id) <= _LONGEST_TRACE_ID else None
+    found = load_results(asked).trace(trace_id) if len(trace_id) <= _LONGEST_TRACE_ID else None
     if found is None:
         raise Problem(404, f"there is no trace {trace_id[:80]!r} of the run {asked.run.run_id}")
     return {"trace_id": trace_id, "run_id": asked.run.run_id, **found}
 
 
-def trace_uri(run_id: str, trace_id: str) -> str:
+def build_trace_uri(run_id: str, trace_id: str) -> str:
     """Where the API tells a trace."""
     return f"/api/evaluations/{run_id}/traces/{quote(trace_id, safe='')}"
 
 
-def _page(asked: RunContext, traces: list[str], after: str, limit: int) -> dict[str, Any]:
+def _build_page(asked: RunContext, traces: list[str], after: str, limit: int) -> dict[str, Any]:
     """At most `limit` URIs, and that of the next page (None: there is none)."""
     run_id = asked.run.run_id
     rest = traces[bisect_right(traces, after) :]
     is_last = len(rest) <= limit
     return {
-        "traces": [trace_uri(run_id, trace_id) for trace_id in rest[:limit]],
+        "traces": [build_trace_uri(run_id, trace_id) for trace_id in rest[:limit]],
         "traces_next": None
         if is_last
         else f"/api/evaluations/{run_id}/traces?after={quote(rest[limit - 1], safe='')}&limit={limit}",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from resources.warehouse import Warehouse
 
 
-class Spent(NamedTuple):
+class UsageTotals(NamedTuple):
     """Calls, and what is known of their cost: the members of `SpentOnCalls`."""
 
     usd: float | None = 0.0
@@ -63,7 +63,7 @@ class RunContext(NamedTuple):
         """The rows of the partition in a table; none where nothing was made yet."""
         return self.house.read_or_empty(table, columns=columns, **self.levels(table))
 
-    def written(self, tables: Iterable[str]) -> tuple[Any, ...]:
+    def source_stamp(self, tables: Iterable[str]) -> tuple[Any, ...]:
         """What tells whether results are still what they were: the run's files in these tables, and models, scenarios and settings."""
         from pyarrow import fs
 
@@ -74,9 +74,9 @@ class RunContext(NamedTuple):
     @property
     def models(self) -> Models:
         """The models that are known now."""
-        return _read_models(self.settings, _stamp(self.settings.models))
+        return _read_models(self.settings, _read_stamp(self.settings.models))
 
-    def computed_models(self, selectors: Iterable[str]) -> set[str]:
+    def find_computed_models(self, selectors: Iterable[str]) -> set[str]:
         """The names of those of these models that are computed, and not asked."""
         found = set[str]()
         for selector in selectors:
@@ -99,27 +99,29 @@ class RunContext(NamedTuple):
         given = list(selectors)
         return {*given, *self.variants(given)}
 
-    def stored(self) -> Callable[[Sequence[str]], pa.Table]:
+    def response_finder(self) -> Callable[[Sequence[str]], pa.Table]:
         """Finds the stored responses to request keys, where rows share some of their calls."""
-        return lambda keys: self._from_store(lambda store: store.responses(keys))
+        return lambda keys: self._read_store(lambda store: store.responses(keys))
 
-    def bought(self, keys: Iterable[str]) -> Spent:
+    def bought(self, keys: Iterable[str]) -> UsageTotals:
         """What those of the calls cost that were answered in a Dagster run of this evaluation."""
-        found = self._from_store(lambda store: store.bought(keys, self.run.queue_id))
-        return Spent(found.cost_usd, found.calls, found.prompt_tokens, found.completion_tokens, found.unpriced, found.most_usd)
+        found = self._read_store(lambda store: store.bought(keys, self.run.queue_id))
+        return UsageTotals(
+            found.cost_usd, found.calls, found.prompt_tokens, found.completion_tokens, found.unpriced, found.most_usd
+        )
 
     def unknown_costs(self, keys: Iterable[str]) -> pa.Table:
         """UNKNOWN_COSTS of these requests."""
-        return self._from_store(lambda store: store.unknown_costs(keys))
+        return self._read_store(lambda store: store.unknown_costs(keys))
 
-    def _from_store(self, read: Callable[[ResponseStore], Any]) -> Any:
+    def _read_store(self, read: Callable[[ResponseStore], Any]) -> Any:
         from resources.responses.store import ResponseStore
 
         with ResponseStore(self.settings.responses_url) as store:
             return read(store)
 
 
-def _stamp(path: Path | None) -> tuple[str, int, int] | None:
+def _read_stamp(path: Path | None) -> tuple[str, int, int] | None:
     try:
         status = path.stat() if path else None
     except OSError:

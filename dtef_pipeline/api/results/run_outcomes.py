@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.shortfall import shortfall
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.shortfall import describe_shortfall
 
 ItemOutcome = Literal["answered", "failed", "skipped"]
 """`skipped`: a budget ended before it."""
@@ -38,11 +38,13 @@ class OutcomeCounts(NamedTuple):
 
     def in_words(self, unit: Unit) -> str | None:
         """How much is missing and why, in words; None where all that was asked for was answered, and something of it is scored."""
-        unscored = f"none of {counted(self.answered, unit.noun)} has a score" if self.answered and not self.scored else None
-        return in_words(shortfall(self.asked or 0, self.answered, self.skipped, self.failed, unit), unscored)
+        unscored = (
+            f"none of {format_count(self.answered, unit.noun)} has a score" if self.answered and not self.scored else None
+        )
+        return format_remarks(describe_shortfall(self.asked or 0, self.answered, self.skipped, self.failed, unit), unscored)
 
 
-def counts_by(
+def count_by_group(
     rows: Iterable[tuple[Hashable, str, bool]], planned: Mapping[Hashable, int] | None
 ) -> dict[Hashable, OutcomeCounts]:
     """Of each group: `rows` are its name, the status of a row, and whether it is scored. `planned`: rows of each group; None: not known.
@@ -62,36 +64,36 @@ def counts_by(
     }
 
 
-def counts_in_all(counts: Mapping[Hashable, OutcomeCounts]) -> OutcomeCounts:
+def sum_counts(counts: Mapping[Hashable, OutcomeCounts]) -> OutcomeCounts:
     """The sum of the groups."""
     if not counts:
         return OutcomeCounts(None)
     return OutcomeCounts(*(sum(one[place] or 0 for one in counts.values()) for place in range(len(OutcomeCounts._fields))))
 
 
-def outcomes_body(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) -> dict[str, Any]:
+def build_outcomes_body(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) -> dict[str, Any]:
     """The member `outcomes` of a run."""
-    found = counts_in_all(counts)
+    found = sum_counts(counts)
     nothing = (
         f"no {unit.noun} is asked for here: the sample, or what the models go by, leaves none" if found.asked == 0 else None
     )
     return {"unit": unit.noun, **found._asdict(), "warning": nothing or found.in_words(unit)}
 
 
-def further_in_words(further: int, noun: str) -> str | None:
+def format_further(further: int, noun: str) -> str | None:
     """That a value rests on more than the run asked for: rows of its models that another run of the snapshot has added."""
     return (
-        f"the value takes in {counted(further, f'further {noun}')} that another run of this snapshot asked for"
+        f"the value takes in {format_count(further, f'further {noun}')} that another run of this snapshot asked for"
         if further
         else None
     )
 
 
-def in_words(*parts: str | None) -> str | None:
+def format_remarks(*parts: str | None) -> str | None:
     """What is to be said, behind each other; None: nothing."""
     return "; ".join(filter(None, parts)) or None
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """`12 %`, with two digits: small shares are not 0."""
     return f"{100 * share:.2g} %" if share < 1 else "100 %"

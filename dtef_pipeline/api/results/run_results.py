@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from dtef_pipeline.api.answer_schemas import column_schema
-from dtef_pipeline.api.results.run_context import RunContext, Spent
-from dtef_pipeline.api.results.run_outcomes import outcomes_body
+from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
+from dtef_pipeline.api.results.run_outcomes import build_outcomes_body
 
 if TYPE_CHECKING:
     from dtef_pipeline.api.results.family_results import FamilyResults
@@ -22,12 +22,12 @@ _MOST_KEPT_MEMBERS = 500_000
 """Metrics and traces of all runs whose results are kept."""
 
 
-def results_for(run: RunContext) -> FamilyResults:
+def load_results(run: RunContext) -> FamilyResults:
     """The results of a run. The module of the family is loaded here: it loads what computes them."""
-    return _results_class(run.evaluation.family)(run)
+    return _load_results_class(run.evaluation.family)(run)
 
 
-def _results_class(family: str) -> type[FamilyResults]:
+def _load_results_class(family: str) -> type[FamilyResults]:
     module = f"run_results_{family}" if family in _OWN_CLASSES else "family_results"
     found = importlib.import_module(f"dtef_pipeline.api.results.{module}")
     made: type[FamilyResults] = getattr(found, _OWN_CLASSES.get(family, "FamilyResults"))
@@ -40,7 +40,7 @@ def add_board_columns(schema: dict[str, Any]) -> None:
 
     columns: dict[str, dict[str, Any]] = {}
     for family in _OWN_CLASSES:
-        made = _results_class(family)
+        made = _load_results_class(family)
         for name in made.beside:
             schema_of_board = TABLES[made.board].schema
             assert schema_of_board is not None, made.board
@@ -55,8 +55,8 @@ class Results(NamedTuple):
 
     metrics: list[dict[str, Any]]
     outcomes: dict[str, Any]
-    cost: Spent
-    bought: Spent
+    cost: UsageTotals
+    bought: UsageTotals
     """Of these calls, those that were answered in a Dagster run of this evaluation."""
     traces: list[str]
 
@@ -70,12 +70,12 @@ def make_results(family: FamilyResults) -> Results:
     """All that is shown of a run, made of the tables as they are now."""
     counts, traces = family.counts(), family.traces()
     # What was bought for rows that are not there yet is nobody's cost: the evaluation as a whole knows it.
-    unknown = Spent(usd=None)
+    unknown = UsageTotals(usd=None)
     cost, bought = (family.cost(), family.run.bought(family.request_keys())) if traces else (unknown, unknown)
-    return Results(family.metrics(counts), outcomes_body(counts, family.unit), cost, bought, traces)
+    return Results(family.metrics(counts), build_outcomes_body(counts, family.unit), cost, bought, traces)
 
 
-class ResultsKept:
+class ResultsCache:
     """The results of the runs that were asked for last: made again when something that they are made of changes, and by one caller at a time."""
 
     def __init__(self, most: int = _MOST_KEPT_MEMBERS, make: Callable[[FamilyResults], Results] = make_results) -> None:
@@ -84,14 +84,14 @@ class ResultsKept:
         self._found: OrderedDict[str, tuple[tuple[Any, ...], Results]] = OrderedDict()
         self._at_work: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
-    def of(self, run: RunContext) -> Results:
+    def get_results(self, run: RunContext) -> Results:
         """Those of a run."""
         run_id = run.run.run_id
         with self._lock:
             alone = self._at_work.setdefault(run_id, threading.Lock())
         with alone:
-            family = results_for(run)
-            written = run.written(family.made_of)
+            family = load_results(run)
+            written = run.source_stamp(family.source_tables)
             before, found = self._found.get(run_id, ((), None))
             if found is None or before != written:
                 found = self._make(family)

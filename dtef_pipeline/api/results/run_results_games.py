@@ -11,12 +11,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.answer_schemas import in_json
+from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, is_one_of
-from dtef_pipeline.api.results.run_outcomes import Unit, percent
+from dtef_pipeline.api.results.run_outcomes import Unit, format_percent
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.entrants import ALL_BASELINES, AS_ITSELF, entrants
-from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given, seeds_named
+from dtef_pipeline.games.entrants import ALL_BASELINES, AS_ITSELF, resolve_entrants
+from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_items, parse_seeds
 from dtef_pipeline.games.metrics import (
     BESIDE_METRICS,
     EXPECTED_RETURN,
@@ -26,7 +26,7 @@ from dtef_pipeline.games.metrics import (
     VOLATILITY,
 )
 from dtef_pipeline.games.packs import pack
-from dtef_pipeline.games.persona_results import ALL_OPPONENTS, results_of
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, compute_results_of
 from dtef_pipeline.games.personas import BASELINE_PREFIX
 
 _COLUMNS_OF_RESULTS = (
@@ -39,8 +39,8 @@ _OF_EVERY_EPISODE = (
     *(RED_FLAG_RATE, RED_FLAG_WEIGHTED, "turns", "tokens", "dollars"),
 )
 _FORM_IN_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
-    "default_rate": ("a move was made for the player in {} of its turns, for want of a legal one", percent),
-    "forfeit_rate": ("the player forfeited {} of the episodes for want of a legal move", percent),
+    "default_rate": ("a move was made for the player in {} of its turns, for want of a legal one", format_percent),
+    "forfeit_rate": ("the player forfeited {} of the episodes for want of a legal move", format_percent),
     # A turn that is tried again can be declined more than once.
     "refused_rate": ("the player declined to play {} times per turn", lambda rate: f"{rate:.2g}"),
 }
@@ -73,13 +73,13 @@ class GamesResults(FamilyResults):
         if table == "episode_turns":
             turns = self.run.rows(table, None if columns is None else ["episode_id", *columns])
             return turns.filter(is_one_of(turns["episode_id"], set(self.traces())))
-        return self._played(table, columns, and_all_baselines=False)
+        return self._select_played(table, columns, and_all_baselines=False)
 
-    def _played(self, table: str, columns: Sequence[str] | None, *, and_all_baselines: bool) -> pa.Table:
+    def _select_played(self, table: str, columns: Sequence[str] | None, *, and_all_baselines: bool) -> pa.Table:
         """`and_all_baselines`: others are measured against them."""
-        asks, rows = self.run.run.asks, self.run.rows(table, self._with_choice(table, columns))
+        asks, rows = self.run.run.asks, self.run.rows(table, self._add_choice_columns(table, columns))
         rows = rows.filter(pc.and_(pc.less(rows["draw"], self.draws), pc.equal(rows["version"], asks["scenario_version"])))
-        rows = rows.filter(is_one_of(rows["cluster"], set(map(str, seeds_named(asks["seeds"])))))
+        rows = rows.filter(is_one_of(rows["cluster"], set(map(str, parse_seeds(asks["seeds"])))))
         rows = rows.filter(is_one_of(rows["opponent"], set(asks["opponents"] or [NO_OPPONENT])))
         baseline, named = pc.starts_with(rows["model"], BASELINE_PREFIX), is_one_of(rows["model"], self.models)
         plays = pc.and_(pc.and_(named, pc.equal(rows["persona"], self.persona)), pc.invert(baseline))
@@ -90,20 +90,20 @@ class GamesResults(FamilyResults):
     def _all_baselines(self) -> bool:
         return not self.models.isdisjoint(ALL_BASELINES)
 
-    def scored_names(self) -> set[tuple[Any, ...]]:
+    def find_scored_names(self) -> set[tuple[Any, ...]]:
         scores = self.run.rows("episode_scores", ["episode_id", "status"])
         return {(one,) for one in scores.filter(pc.equal(scores["status"], "scored"))["episode_id"].to_pylist()}
 
-    def planned(self) -> dict[Hashable, int] | None:
+    def count_planned(self) -> dict[Hashable, int] | None:
         """None where a scenario, a persona or a model is not known any more."""
-        from assets.games.known_games import known_personas, known_scenario_version
+        from assets.games.known_games import find_scenario_version, load_known_personas
 
         asks, config, key = self.run.run.asks, self.config, self.run.run.key
         try:
-            found = pack(key, {key: known_scenario_version(self.run.settings, key, asks["scenario_version"])})
-            items = items_given(found.manifest, asks["seeds"], asks["opponents"])
-            personas = known_personas(self.run.settings, config.get("persona_versions", {}))
-            players = entrants(found, self.run.models, personas, config.get("players", ()), [self.persona or AS_ITSELF])
+            found = pack(key, {key: find_scenario_version(self.run.settings, key, asks["scenario_version"])})
+            items = build_game_items(found.manifest, asks["seeds"], asks["opponents"])
+            personas = load_known_personas(self.run.settings, config.get("persona_versions", {}))
+            players = resolve_entrants(found, self.run.models, personas, config.get("players", ()), [self.persona or AS_ITSELF])
         except ConfigError:
             return None
         of_models = sum(one.opponent != NO_OPPONENT and not one.opponent.startswith(BASELINE_PREFIX) for one in items)
@@ -117,7 +117,7 @@ class GamesResults(FamilyResults):
 
     def metrics(self, counts: Counts) -> list[Row]:
         """The means over all opponents, as `dtef games board` has them."""
-        own = self._played("episode_scores", _COLUMNS_OF_RESULTS, and_all_baselines=True)
+        own = self._select_played("episode_scores", _COLUMNS_OF_RESULTS, and_all_baselines=True)
         if not len(own):
             return []
         turns = self.run.rows("episode_turns", ["episode_id", "request_key", "under_test", "call_status", *_PLAYED_BY])
@@ -127,7 +127,7 @@ class GamesResults(FamilyResults):
             connection.register(
                 "episode_turns", turns.filter(is_one_of(turns["episode_id"], set(own["episode_id"].to_pylist())))
             )
-            found = results_of(connection, "episode_scores")
+            found = compute_results_of(connection, "episode_scores")
         rows = found[found["opponent"] == ALL_OPPONENTS].to_dict("records")
         return [self._metric(row, counts) for row in rows if self._is_shown(row["model"])]
 
@@ -135,18 +135,20 @@ class GamesResults(FamilyResults):
         return model in self.models or (model.startswith(BASELINE_PREFIX) and self._all_baselines)
 
     def _metric(self, row: Mapping[Any, Any], counts: Counts) -> Row:
-        formed = [words.format(spelled(row[name])) for name, (words, spelled) in _FORM_IN_WORDS.items() if in_json(row[name])]
+        formed = [
+            words.format(spelled(row[name])) for name, (words, spelled) in _FORM_IN_WORDS.items() if convert_to_json(row[name])
+        ]
         return self.metric(
             row,
             row["metric"],
             row["mean"],
-            (row["n_episodes"], self._n_asked(row, counts)),
+            (row["n_episodes"], self._count_asked(row, counts)),
             (row["low"], row["high"]),
             row["reason"],
             self.remark(counts, row, *formed),
         )
 
-    def _n_asked(self, row: Mapping[Any, Any], counts: Counts) -> int | None:
+    def _count_asked(self, row: Mapping[Any, Any], counts: Counts) -> int | None:
         """Episodes of the plan; None of a metric that an episode may say nothing of."""
         own = counts.get(self.way_of(row))
         return own.asked if own and row["metric"] in _OF_EVERY_EPISODE and row["n_episodes"] == own.answered else None
@@ -154,16 +156,16 @@ class GamesResults(FamilyResults):
     def trace_of(self, answers: Sequence[Row]) -> Row:
         """The episode, the messages before its first text, and its turns in their order."""
         (episode,) = answers
-        turns = self.beside_rows(episode, "episode_turns")
+        turns = self.find_related_rows(episode, "episode_turns")
         opening = [
             row["messages"]
             for row in self.run.rows("episode_prompts").to_pylist()
             if all(row[name] == episode[name] for name in ("item_id", "version", "persona"))
         ]
-        told = {"opening": opening[0] if opening else [], "turns": sorted(turns, key=_in_play)}
-        found: Row = in_json(episode | told)
+        episode_parts = {"opening": opening[0] if opening else [], "turns": sorted(turns, key=_turn_key)}
+        found: Row = convert_to_json(episode | episode_parts)
         return found
 
 
-def _in_play(turn: Mapping[str, Any]) -> tuple[int, int, int]:
+def _turn_key(turn: Mapping[str, Any]) -> tuple[int, int, int]:
     return turn["turn"], turn["seat"], turn["attempt"]

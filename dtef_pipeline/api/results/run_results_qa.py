@@ -11,17 +11,17 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, different_items, is_one_of
+from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, count_different_items, is_one_of
 from dtef_pipeline.api.results.trace_bodies import JudgementOfItem, ScoreOfItem
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.answering import prompts_of
+from dtef_pipeline.qa.answering import select_condition_prompts
 from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE
-from dtef_pipeline.qa.latest_scores import qa_scores
+from dtef_pipeline.qa.latest_scores import load_qa_scores
 from dtef_pipeline.qa.model import NULL_STATUSES, UNPARSEABLE_STATUS
-from dtef_pipeline.qa.prompt_rows import AskedHow
-from dtef_pipeline.qa.suite_boards import qa_results
-from dtef_pipeline.qa.transcripts.metadata import written_filter
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.qa.prompt_rows import AskSettings
+from dtef_pipeline.qa.suite_boards import compute_qa_results
+from dtef_pipeline.qa.transcripts.metadata import parse_filter
+from dtef_pipeline.text.counted import format_count
 
 _OF_A_METRIC = ("model_variant", "condition", "metric", "measured_by")
 _READ_OF_SCORES = (
@@ -63,13 +63,13 @@ class QaResults(FamilyResults):
         about_documents = bool(len(run.rows("qa_documents", ["doc_id"])))
         try:
             shown = {name: config[name] for name in _HOW_SHOWN if name in config}
-            how = AskedHow(**shown, filter=written_filter(config.get("filter", [])))
+            how = AskSettings(**shown, filter=parse_filter(config.get("filter", [])))
             condition = how.condition(types["type"].to_pylist(), about_documents=about_documents)
         except ConfigError:
             return prompts.slice(0, 0)
-        return prompts_of(prompts, condition, config.get("limit"))
+        return select_condition_prompts(prompts, condition, config.get("limit"))
 
-    def planned(self) -> dict[Hashable, int] | None:
+    def count_planned(self) -> dict[Hashable, int] | None:
         if not len(self.prompts):
             return None
         each = len(self.prompts) * self.draws
@@ -83,10 +83,10 @@ class QaResults(FamilyResults):
         with duckdb.connect() as connection:
             connection.execute("SET threads = 1")
             connection.register("qa_scores", rows)
-            found = qa_results(qa_scores(connection))
+            found = compute_qa_results(load_qa_scores(connection))
         # A random sample leaves out items that the metric is not to be measured of.
         left_out = pc.and_(pc.equal(rows["status"].cast(pa.string()), SKIPPED_SAMPLE), pc.is_null(rows["score"]))
-        n_asked = different_items(rows.filter(pc.invert(left_out)), _OF_A_METRIC, "item_id")
+        n_asked = count_different_items(rows.filter(pc.invert(left_out)), _OF_A_METRIC, "item_id")
         return [self._metric(row, n_asked, counts) for row in found.to_dict("records")]
 
     def _metric(self, row: Mapping[Any, Any], n_asked: Counter[tuple[str, ...]], counts: Counts) -> Row:
@@ -97,7 +97,7 @@ class QaResults(FamilyResults):
             (row["n_items"], n_asked.get(tuple(row[name] for name in _OF_A_METRIC))),
             (row["score_low"], row["score_high"]),
             row["note"],
-            self.remark(counts, row, *_unread_in_words(row)),
+            self.remark(counts, row, *_describe_unread(row)),
             direction="higher",
         )
 
@@ -107,17 +107,17 @@ class QaResults(FamilyResults):
             {
                 "item_id": row["item_id"],
                 "condition": row["condition"],
-                "scores": self.told_beside(row, "qa_scores", ScoreOfItem),
-                "judgements": self.told_beside(row, "qa_judgements", JudgementOfItem),
+                "scores": self.list_related_bodies(row, "qa_scores", ScoreOfItem),
+                "judgements": self.list_related_bodies(row, "qa_judgements", JudgementOfItem),
             }
             for row in answers
         ]
         return self.response_of(answers) | {"items": items}
 
 
-def _unread_in_words(row: Mapping[Any, Any]) -> list[str]:
+def _describe_unread(row: Mapping[Any, Any]) -> list[str]:
     """What counts 0 for want of an answer that can be read, and what has no score."""
-    unread, whole = int(row[f"n_{UNPARSEABLE_STATUS}"]), counted(int(row["n_total"]), "response")
+    unread, whole = int(row[f"n_{UNPARSEABLE_STATUS}"]), format_count(int(row["n_total"]), "response")
     why = {status: int(row[f"n_{status}"]) for status in NULL_STATUSES if status not in _SAID_OF_CALLS}
     unscored = [
         f"{number:,} {_IN_PLAIN_WORDS.get(status, status.replace('_', ' '))}" for status, number in why.items() if number

@@ -9,12 +9,12 @@ from typing import Any
 
 import duckdb
 
-from dtef_pipeline.api.answer_schemas import in_json
+from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row
-from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, further_in_words
+from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, format_further
 from dtef_pipeline.api.results.trace_bodies import PointOfRubric, ResponseOfRun, VerdictOfRubric
 from dtef_pipeline.asking.episodes import play
-from dtef_pipeline.asking.models import known_selector
+from dtef_pipeline.asking.models import resolve_known_selector
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.classes import USUAL_SCALE
@@ -22,10 +22,10 @@ from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import APPROACHES
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
 from dtef_pipeline.rubric.board import board
-from dtef_pipeline.rubric.conversations import Candidates, scripts
-from dtef_pipeline.rubric.judge_requests import chosen_judges, judgings
+from dtef_pipeline.rubric.conversations import Candidates, iterate_scripts
+from dtef_pipeline.rubric.judge_requests import choose_judges, iterate_judgings
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSE, RUBRIC_SCORES
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _ANALYSTS_TABLES = ("rubric_summaries", "rubric_extractions")
 _ALONE = "no interval is made of this part of the score"
@@ -46,7 +46,7 @@ class RubricResults(FamilyResults):
     def models(self) -> set[str]:
         """Those that the manifest names; a litellm string stands for the model of the models file that has it."""
         selectors = [str(one) for one in self.config.get("models", ())]
-        return self.run.names([*selectors, *(known_selector(one, self.run.models) for one in selectors)])
+        return self.run.names([*selectors, *(resolve_known_selector(one, self.run.models) for one in selectors)])
 
     @cached_property
     def others(self) -> str | None:
@@ -61,11 +61,11 @@ class RubricResults(FamilyResults):
         if not own or not stored:
             return None
         if stored != own:
-            return f"judged by others: what is stored is by {_in_words(stored)}, not by {_in_words(own)}"
+            return f"judged by others: what is stored is by {_format_judges(stored)}, not by {_format_judges(own)}"
         lists = self.run.rows("rubric_runs", ["judges"])["judges"].to_pylist()
         scored = {name for names in lists for name in names if name.partition("(")[0] in APPROACHES}
         if scored and scored != set(own):
-            return f"judged by others: the scores are by {', '.join(sorted(scored))}, not by {_in_words(own)}"
+            return f"judged by others: the scores are by {', '.join(sorted(scored))}, not by {_format_judges(own)}"
         return None
 
     @cached_property
@@ -75,7 +75,7 @@ class RubricResults(FamilyResults):
         heads = self.run.rows("rubric_blueprints", ["judges"])["judges"].to_pylist()
         named, scale = (heads[0] or ()) if heads else (), config.get("scale", USUAL_SCALE)
         try:
-            return chosen_judges(config.get("judges", ()), named, self.run.models, scale)
+            return choose_judges(config.get("judges", ()), named, self.run.models, scale)
         except ConfigError:
             return None
 
@@ -83,11 +83,11 @@ class RubricResults(FamilyResults):
     def _judge_draws(self) -> int:
         return int(self.run.stage_config("rubric_judgements").get("judge_draws", 1))
 
-    def _own_judgement_keys(self) -> set[str]:
+    def _find_own_judgement_keys(self) -> set[str]:
         """The request keys of what the run's own judges said, found in the response store: their rows have gone."""
         tables = [self.run.rows(name) for name in ("rubric_responses", "rubric_criteria", "rubric_prompts")]
-        episodes = list(judgings(tables[0], tables[1], tables[2], self.judges or (), self._judge_draws))
-        played = play(episodes, lambda requests: {}, self.run.stored())
+        episodes = list(iterate_judgings(tables[0], tables[1], tables[2], self.judges or (), self._judge_draws))
+        played = play(episodes, lambda requests: {}, self.run.response_finder())
         return {response.request_key for one in played for response in one.responses}
 
     def own(self, table: str, columns: Sequence[str] | None = None) -> Any:
@@ -100,18 +100,18 @@ class RubricResults(FamilyResults):
     def counts(self) -> dict[Hashable, OutcomeCounts]:
         """Which responses are scored is told of models alone: as many of those that came."""
         scored = Counter[Hashable]()
-        for row in [] if self.others else self._of_models("n_responses_scored"):
+        for row in [] if self.others else self._read_model_rows("n_responses_scored"):
             scored[self.way_of(row)] += row["n_responses_scored"]
         return {way: own._replace(scored=scored[way]) for way, own in super().counts().items()}
 
-    def scored_names(self) -> set[tuple[Any, ...]]:
+    def find_scored_names(self) -> set[tuple[Any, ...]]:
         return set()
 
-    def _of_models(self, column: str) -> list[Row]:
+    def _read_model_rows(self, column: str) -> list[Row]:
         rows = self.run.rows("rubric_scores", ["level", "model", column]).to_pylist()
         return [row for row in rows if row["level"] == MODEL_LEVEL and row["model"] in self.models]
 
-    def planned(self) -> dict[Hashable, int] | None:
+    def count_planned(self) -> dict[Hashable, int] | None:
         """None where prompts are not made yet, or a model is not known any more."""
         prompts = self.run.rows("rubric_prompts")
         if not len(prompts):
@@ -120,7 +120,7 @@ class RubricResults(FamilyResults):
             candidates = Candidates(self.run.models, self.config.get("models", ()))
         except ConfigError:
             return None
-        variants = [spec.name for _, temperatures in scripts(prompts) for spec in candidates.at(temperatures)]
+        variants = [spec.name for _, temperatures in iterate_scripts(prompts) for spec in candidates.resolve_at(temperatures)]
         return {(name,): number * self.draws for name, number in Counter(variants).items()}
 
     def metrics(self, counts: Counts) -> list[Row]:
@@ -134,23 +134,23 @@ class RubricResults(FamilyResults):
             frame = connection.execute("FROM rows_of_run").df()
         found = board(frame, [self.run.snapshot], {}, "blueprint").to_dict("records")
         reasons = {
-            row["model"]: ", ".join(f"{reason}: {counted(n, 'response')}" for reason, n in row["reasons"] or ())
-            for row in self._of_models("reasons")
+            row["model"]: ", ".join(f"{reason}: {format_count(n, 'response')}" for reason, n in row["reasons"] or ())
+            for row in self._read_model_rows("reasons")
         }
         further = self.further()
         return [
             one
             for row in found
             if row["model"] in self.models
-            for one in self._parts(row, reasons, self._remark(row, counts, further))
+            for one in self._build_parts(row, reasons, self._remark(row, counts, further))
         ]
 
     def _remark(self, row: Mapping[Any, Any], counts: Counts, further: Counter[tuple[Any, ...]]) -> str | None:
-        unscored, whole = int(row["n_responses"] - row["n_responses_scored"]), counted(int(row["n_responses"]), "response")
+        unscored, whole = int(row["n_responses"] - row["n_responses_scored"]), format_count(int(row["n_responses"]), "response")
         said = f"{unscored:,} of {whole} without a score" if unscored else None
-        return self.remark(counts, row, said, further_in_words(further[self.way_of(row)], "response"))
+        return self.remark(counts, row, said, format_further(further[self.way_of(row)], "response"))
 
-    def _parts(self, row: Mapping[Any, Any], reasons: Mapping[str, str], remark: str | None) -> Iterator[Row]:
+    def _build_parts(self, row: Mapping[Any, Any], reasons: Mapping[str, str], remark: str | None) -> Iterator[Row]:
         """A member for the score and for each part of it; without numbers where others judged since."""
         for part in ("score", "coverage", "similarity"):
             has_ends = part == "score" and not self.others
@@ -160,7 +160,7 @@ class RubricResults(FamilyResults):
                 None if self.others else row[part],
                 (0 if self.others else row["n_parts"], row["n_planned"]),
                 (row["low"], row["high"]) if has_ends else (None, None),
-                self.others or _why(row, part, reasons),
+                self.others or _find_gap_reason(row, part, reasons),
                 remark,
                 direction="higher",
                 n_responses=0 if self.others else int(row["n_responses_scored"]),
@@ -168,7 +168,7 @@ class RubricResults(FamilyResults):
 
     def request_keys(self) -> set[str]:
         """Where others judged since, those of what the run's own judges said too."""
-        return super().request_keys() | (self._own_judgement_keys() if self.others else set())
+        return super().request_keys() | (self._find_own_judgement_keys() if self.others else set())
 
     def trace_id(self, row: Mapping[str, Any]) -> str:
         """A hash of what names the response."""
@@ -177,19 +177,26 @@ class RubricResults(FamilyResults):
     def trace_of(self, answers: Sequence[Row]) -> Row:
         """The response with its conversation, its points and what each judge said."""
         (row,) = answers
-        told = {"status": row["status"], "text": row["text"], "reason": row["error"]}
-        told |= {name: in_json(row[name]) for name in ("prompt", "system_index", "transcript")}
+        response_part = {"status": row["status"], "text": row["text"], "reason": row["error"]}
+        response_part |= {name: convert_to_json(row[name]) for name in ("prompt", "system_index", "transcript")}
         bodies = {"points": ("rubric_points", PointOfRubric), "judgements": ("rubric_judgements", VerdictOfRubric)}
-        beside = {name: [] if self.others else self.told_beside(row, *one) for name, one in bodies.items()}
-        return ResponseOfRun.columns_of({**row, "prompt_id": row["asked_hash"]}) | told | beside | {"remark": self.others}
+        beside = {name: [] if self.others else self.list_related_bodies(row, *one) for name, one in bodies.items()}
+        return (
+            ResponseOfRun.select_columns({**row, "prompt_id": row["asked_hash"]})
+            | response_part
+            | beside
+            | {"remark": self.others}
+        )
 
 
-def _why(row: Mapping[Any, Any], part: str, reasons: Mapping[str, str]) -> str | None:
+def _find_gap_reason(row: Mapping[Any, Any], part: str, reasons: Mapping[str, str]) -> str | None:
     """Why there is no value, or no interval. `reasons`: of models whose responses have no score."""
-    if in_json(row[part]) is None:
+    if convert_to_json(row[part]) is None:
         return reasons.get(row["model"]) or f"there is no {part}"
     return row["note"] if part == "score" else _ALONE
 
 
-def _in_words(judges: Mapping[str, int]) -> str:
-    return ", ".join(name if draws == 1 else f"{name} in {counted(draws, 'draw')}" for name, draws in sorted(judges.items()))
+def _format_judges(judges: Mapping[str, int]) -> str:
+    return ", ".join(
+        name if draws == 1 else f"{name} in {format_count(draws, 'draw')}" for name, draws in sorted(judges.items())
+    )

@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.answer_schemas import in_json
+from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.results.family_results import (
     Counts,
     FamilyResults,
     Row,
-    different_items,
+    count_different_items,
+    filter_models,
     is_one_of,
-    of_models,
 )
-from dtef_pipeline.api.results.run_outcomes import Unit, further_in_words
+from dtef_pipeline.api.results.run_outcomes import Unit, format_further
 from dtef_pipeline.api.results.trace_bodies import PredictedQuestion
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
@@ -27,7 +27,7 @@ from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} batteries of questions"
 _UNREAD_IN_WORDS = {
@@ -53,19 +53,19 @@ class SurveyResults(FamilyResults):
 
     def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Those of the conditions, context levels and questions of the plan."""
-        return self._drawn(self._in_ways(super().own(table, columns)))
+        return self._filter_drawn(self._filter_ways(super().own(table, columns)))
 
-    def _in_ways(self, rows: pa.Table) -> pa.Table:
+    def _filter_ways(self, rows: pa.Table) -> pa.Table:
         for column, values in (("condition", "conditions"), ("context_level", "context_levels")):
             chosen = self.config.get(values)
             rows = rows.filter(is_one_of(rows[column], set(chosen))) if chosen else rows
         return rows
 
-    def _drawn(self, rows: pa.Table) -> pa.Table:
+    def _filter_drawn(self, rows: pa.Table) -> pa.Table:
         sample = Sample(self.config.get("questions"), self.config.get("sample_segments"))
         if sample == EVERYTHING:
             return rows
-        drawn = sample.questions_of(self.run.rows("survey_responses", ["question_id", *DRAW_ORDERS]))
+        drawn = sample.select_questions(self.run.rows("survey_responses", ["question_id", *DRAW_ORDERS]))
         return rows.filter(is_one_of(rows["question_id"], set(drawn.to_pylist())))
 
     @cached_property
@@ -73,22 +73,22 @@ class SurveyResults(FamilyResults):
         """Predictions that a computed model could not make, such as one from the round before where there is none; `error` says why."""
         rows = self.own("predictions", (*self.way, "call_status", "error"))
         rows = rows.filter(pc.equal(rows["call_status"].cast(pa.string()), _MISSING))
-        found: list[Row] = of_models(rows, self.run.computed_models(self.config.get("models", ()))).to_pylist()
+        found: list[Row] = filter_models(rows, self.run.find_computed_models(self.config.get("models", ()))).to_pylist()
         return found
 
-    def counted_rows(self) -> list[Row]:
+    def read_outcome_rows(self) -> list[Row]:
         """Where a computed model has nothing to go by, none is asked of it."""
         silent = set(map(self.way_of, self.silent))
-        return [row for row in super().counted_rows() if row["call_status"] != _MISSING or self.way_of(row) not in silent]
+        return [row for row in super().read_outcome_rows() if row["call_status"] != _MISSING or self.way_of(row) not in silent]
 
-    def planned(self) -> dict[Hashable, int] | None:
+    def count_planned(self) -> dict[Hashable, int] | None:
         """0 where no question is drawn; None where prompts are not made yet."""
-        made = self._in_ways(self.run.rows("blueprints", [KEYS.item, *KEYS.asked]))
+        made = self._filter_ways(self.run.rows("blueprints", [KEYS.item, *KEYS.asked]))
         if not len(made):
             return None
         every, drawn = (
             Counter(zip(rows["condition"].to_pylist(), rows["context_level"].to_pylist(), strict=True))
-            for rows in (made, self._drawn(made))
+            for rows in (made, self._filter_drawn(made))
         )
         variants, silent = self.run.variants(self.config.get("models", ())), Counter(map(self.way_of, self.silent))
         asked = {(name, *way): drawn[way] * times * self.draws for name, times in variants.items() for way in every}
@@ -106,7 +106,7 @@ class SurveyResults(FamilyResults):
             & found["condition"].isin(self.config.get("conditions") or found["condition"])
             & found["context_level"].isin(self.config.get("context_levels") or found["context_level"])
         ]
-        n_asked, statuses, further = self._n_asked(), self._statuses(), self.further()
+        n_asked, statuses, further = self._count_asked_questions(), self._count_statuses(), self.further()
         silent = {self.way_of(row): row["error"] for row in self.silent}
         return [
             self.metric(
@@ -115,55 +115,55 @@ class SurveyResults(FamilyResults):
                 row["score"],
                 (row["n_pairs"], n_asked.get(self.way_of(row))),
                 (row["score_low"], row["score_high"]),
-                _why(row, silent.get(self.way_of(row))),
+                _find_missing_reason(row, silent.get(self.way_of(row))),
                 self.remark(
                     counts,
                     row,
-                    _unread_in_words(statuses[self.way_of(row)]),
-                    further_in_words(further[self.way_of(row)], self.unit.noun),
+                    _describe_unread_answers(statuses[self.way_of(row)]),
+                    format_further(further[self.way_of(row)], self.unit.noun),
                 ),
                 direction="higher",
             )
             for row in chosen.to_dict("records")
         ]
 
-    def _scored(self, *columns: str) -> pa.Table:
+    def _read_scored(self, *columns: str) -> pa.Table:
         """Columns of the scores, but for questions that define the segment itself."""
         rows = self.run.rows("scores", [*self.way, *columns, str(KEYS.left_out)])
         return rows.filter(pc.invert(rows[KEYS.left_out]))
 
-    def _n_asked(self) -> Counter[tuple[str, ...]]:
+    def _count_asked_questions(self) -> Counter[tuple[str, ...]]:
         """Questions that are to be scored."""
-        return different_items(self._scored(KEYS.item), self.way, KEYS.item)
+        return count_different_items(self._read_scored(KEYS.item), self.way, KEYS.item)
 
-    def _statuses(self) -> dict[tuple[Any, ...], Counter[str]]:
+    def _count_statuses(self) -> dict[tuple[Any, ...], Counter[str]]:
         """How many predictions of each model, asked in each way, have each status."""
         found: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
-        for row in self._scored("status").to_pylist():
+        for row in self._read_scored("status").to_pylist():
             found[self.way_of(row)][row["status"]] += 1
         return found
 
     def trace_of(self, answers: Sequence[Row]) -> Row:
         """The response, and of each question that it answers what was read of it and its score."""
-        scores = of_models(self.run.rows("scores"), {answers[0]["model"]}).to_pylist()
+        scores = filter_models(self.run.rows("scores"), {answers[0]["model"]}).to_pylist()
         scored = {self.name_of(one): one for one in scores}
         named = ("question_id", "condition", "context_level")
         questions = [
-            PredictedQuestion.columns_of({**scored.get(self.name_of(row), {}), **{name: row[name] for name in named}})
+            PredictedQuestion.select_columns({**scored.get(self.name_of(row), {}), **{name: row[name] for name in named}})
             | {"prompt_id": row["prompt_id"]}
             for row in answers
         ]
         return self.response_of(answers) | {"questions": questions}
 
 
-def _why(row: Mapping[Any, Any], silent: str | None) -> str | None:
+def _find_missing_reason(row: Mapping[Any, Any], silent: str | None) -> str | None:
     """Why there is no score, or no interval. `silent`: why a computed model could make no prediction."""
-    if in_json(row["score"]) is None:
+    if convert_to_json(row["score"]) is None:
         return silent or "no prediction of the segment has a score"
-    return _TOO_FEW if in_json(row["score_low"]) is None else None
+    return _TOO_FEW if convert_to_json(row["score_low"]) is None else None
 
 
-def _unread_in_words(statuses: Counter[str]) -> str | None:
+def _describe_unread_answers(statuses: Counter[str]) -> str | None:
     """What has the score of an answer that could not be read."""
     unread = [f"{statuses[name]:,} {words}" for name, words in _UNREAD_IN_WORDS.items() if statuses[name]]
-    return f"of {counted(statuses.total(), 'prediction')} {', '.join(unread)}" if unread else None
+    return f"of {format_count(statuses.total(), 'prediction')} {', '.join(unread)}" if unread else None

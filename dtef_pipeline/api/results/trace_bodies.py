@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dtef_pipeline.api.answer_schemas import AnswerBody, RowBody, row_of
+from dtef_pipeline.api.answer_schemas import AnswerBody, RowBody, describe_row
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_SCORES
 from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINTS
@@ -35,13 +35,13 @@ class SpokenMessage(AnswerBody):
 class TurnOfGame(RowBody):
     """A text of a model in an episode, the opponent's too."""
 
-    model_config = row_of(EPISODE_TURNS, never_null=("episode_id", "seat", "turn", "attempt"))
+    model_config = describe_row(EPISODE_TURNS, never_null=("episode_id", "seat", "turn", "attempt"))
 
 
 class TraceOfGame(_TraceOfRun):
     """A whole episode: a game as one player played it."""
 
-    model_config = row_of(EPISODES, never_null=("episode_id", "item_id", "status"))
+    model_config = describe_row(EPISODES, never_null=("episode_id", "item_id", "status"))
 
     opening: list[SpokenMessage]
     """The messages before the first text of the player; none: another seat moves first, or the table does not have them any more."""
@@ -52,7 +52,7 @@ class TraceOfGame(_TraceOfRun):
 class ResponseOfRun(_TraceOfRun):
     """A response of a model, and how it was scored."""
 
-    model_config = row_of(pa.schema(CALL), _TRACED_COLUMNS, never_null=("model", "model_variant", "draw", "snapshot"))
+    model_config = describe_row(pa.schema(CALL), _TRACED_COLUMNS, never_null=("model", "model_variant", "draw", "snapshot"))
 
     status: str
     """answered or ok: there is a response; empty: it is blank; error, missing or budget: there is none, see `reason`."""
@@ -65,7 +65,7 @@ class ResponseOfRun(_TraceOfRun):
 class PredictedQuestion(RowBody):
     """A question that the response answers: what was read of it, and its score."""
 
-    model_config = row_of(
+    model_config = describe_row(
         SCORES,
         ("question_id", "condition", "context_level", "status", "reason", "metric", "score", "predicted"),
         never_null=("question_id", "condition", "context_level"),
@@ -84,7 +84,7 @@ class TraceOfSurvey(ResponseOfRun):
 class ScoreOfItem(RowBody):
     """What one metric says of the response to an item."""
 
-    model_config = row_of(
+    model_config = describe_row(
         QA_SCORES, ("metric", "measured_by", "status", "value", "score", "reason"), never_null=("metric", "status")
     )
 
@@ -92,7 +92,7 @@ class ScoreOfItem(RowBody):
 class JudgementOfItem(RowBody):
     """What a judge said of the response to an item."""
 
-    model_config = row_of(
+    model_config = describe_row(
         QA_JUDGEMENTS, ("evaluator", "judge_model", "score", "reason", "explanation"), never_null=("evaluator",)
     )
 
@@ -116,7 +116,7 @@ class TraceOfQa(ResponseOfRun):
 class PointOfRubric(RowBody):
     """A criterion of the response: what its judges agree on, or what its function found."""
 
-    model_config = row_of(
+    model_config = describe_row(
         RUBRIC_POINTS,
         ("block", "path", "position", "kind", "weight", "score", "reason", "explanation"),
         never_null=("block", "position", "kind"),
@@ -126,7 +126,7 @@ class PointOfRubric(RowBody):
 class VerdictOfRubric(RowBody):
     """What one judge said of a criterion of the response."""
 
-    model_config = row_of(
+    model_config = describe_row(
         RUBRIC_JUDGEMENTS,
         ("block", "path", "position", "judge", "judge_draw", "class", "score", "reason", "reflection"),
         never_null=("block", "position", "judge", "judge_draw"),

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, RowBody, row_of
-from dtef_pipeline.api.plans.plan import checked_snapshot
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, RowBody, describe_row
+from dtef_pipeline.api.plans.plan import validate_snapshot
 from dtef_pipeline.documents import Part
 from dtef_pipeline.preference.ballots import BALLOT_FIELDS, LONGEST_ID
 from dtef_pipeline.preference.paired_csv import ELSEWHERE
@@ -80,7 +80,7 @@ class PageOfActions(AnswerBody):
 class PlayerRow(RowBody):
     """A player by the votes of people, or of one judge, on the responses of a family."""
 
-    model_config = row_of(PREFERENCE_SCORES, never_null=("family", "partition", "reviewer_kind", "player"))
+    model_config = describe_row(PREFERENCE_SCORES, never_null=("family", "partition", "reviewer_kind", "player"))
 
 
 class PreferenceBoard(AnswerBody):
@@ -97,21 +97,21 @@ _Pattern = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 
 
-def known_family(family: str) -> str:
+def check_family(family: str) -> str:
     """For validators. Raises ValueError for a name of none."""
     from dtef_pipeline.families import FAMILIES
 
-    return _one_of([one.name for one in FAMILIES], family)
+    return _require_one_of([one.name for one in FAMILIES], family)
 
 
-def known_voted_family(family: str) -> str:
+def check_voted_family(family: str) -> str:
     """Likewise, for votes: those of other tools have a family of their own."""
     from dtef_pipeline.families import FAMILIES
 
-    return _one_of([*(one.name for one in FAMILIES), ELSEWHERE], family)
+    return _require_one_of([*(one.name for one in FAMILIES), ELSEWHERE], family)
 
 
-def _one_of(names: list[str], family: str) -> str:
+def _require_one_of(names: list[str], family: str) -> str:
     if family not in names:
         raise ValueError(f"got {repr(family)[:80]}; allowed: {', '.join(names)}")
     return family
@@ -120,12 +120,12 @@ def _one_of(names: list[str], family: str) -> str:
 class PairsWanted(Part):
     """Which stored responses are paired, as of `dtef preference pairs`."""
 
-    family: Annotated[FamilyName, AfterValidator(known_family)]
+    family: Annotated[FamilyName, AfterValidator(check_family)]
     only: Annotated[list[_Pattern], Field(max_length=100)] = []
     """Patterns of partitions; none: all."""
     models: Annotated[list[_Pattern], Field(max_length=100)] = []
     """Names of models; none: all."""
-    snapshot: Annotated[str, AfterValidator(checked_snapshot)] = "base"
+    snapshot: Annotated[str, AfterValidator(validate_snapshot)] = "base"
     baselines: Annotated[bool, Field(strict=True)] = False
     most: _Count | None = None
     per_item: _Count | None = None

@@ -11,14 +11,14 @@ from pydantic import AfterValidator
 
 from dtef_pipeline.api.access import Operating, Reviewing
 from dtef_pipeline.api.answer_schemas import VotedFamilyName
-from dtef_pipeline.api.problems import Problem, is_json, not_json
-from dtef_pipeline.api.review.feedback_bodies import BALLOT_SENT, ID_SENT, PairsWanted, known_voted_family
+from dtef_pipeline.api.problems import Problem, is_json, make_not_json_problem
+from dtef_pipeline.api.review.feedback_bodies import BALLOT_SENT, ID_SENT, PairsWanted, check_voted_family
 from dtef_pipeline.api.review.feedback_services import UsedForVotes
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.documents import Part
 from dtef_pipeline.preference.ballots import read_ballot, read_id
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.votes.vote_queries import refuse_judge
 
 router = APIRouter()
@@ -26,7 +26,7 @@ _NOT_KEPT = {"Cache-Control": "no-store"}
 _NONE_LEFT: dict[int | str, dict[str, Any]] = {204: {"description": "There is no pair left."}}
 
 
-FamilyAsked = Annotated[Annotated[VotedFamilyName, AfterValidator(known_voted_family)] | None, Query()]
+FamilyAsked = Annotated[Annotated[VotedFamilyName, AfterValidator(check_voted_family)] | None, Query()]
 """None: all."""
 
 
@@ -54,7 +54,7 @@ class TakenVote(Part):
 
 async def _require_json(request: Request, held: Reviewing) -> None:
     if not is_json(request):
-        raise not_json(request)
+        raise make_not_json_problem(request)
 
 
 @router.post("/api/feedback/pairs", status_code=201, response_model=NewPairs)
@@ -66,9 +66,9 @@ def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: U
     warehouse = Warehouse(services.settings.warehouse)
     with feedback.pairing:
         done = pair_stored(services.votes, warehouse, services.settings, wanted, held.name)
-    feedback.waiting.look_again()
+    feedback.waiting.refresh_pairs()
     if not done.new:
-        found = f"{counted(done.responses, 'stored response')} found" if done.responses else "no stored response fits"
+        found = f"{format_count(done.responses, 'stored response')} found" if done.responses else "no stored response fits"
         also = (
             "; baselines, which there are, stand in pairs with baselines: true" if done.computed and not done.responses else ""
         )
@@ -86,10 +86,10 @@ def next_pair(
 ) -> Response:
     """The next pair for a reviewer, the same one until the reviewer votes on it."""
     reviewer_id = read_id("reviewer_id", reviewer_id)
-    _only_under_own_id(held, reviewer_id)
+    _require_own_id(held, reviewer_id)
     refuse_judge(services.votes.database, reviewer_id)
-    pair = feedback.waiting.next_for(reviewer_id, family)
-    return JSONResponse(pair.as_json(), headers=_NOT_KEPT) if pair else Response(status_code=204, headers=_NOT_KEPT)
+    pair = feedback.waiting.choose_next(reviewer_id, family)
+    return JSONResponse(pair.serialize(), headers=_NOT_KEPT) if pair else Response(status_code=204, headers=_NOT_KEPT)
 
 
 @router.post(
@@ -102,7 +102,7 @@ def next_pair(
 def take_vote(values: Annotated[Any, Body()], held: Reviewing, services: Used, feedback: UsedForVotes) -> Response:
     """Store a vote: pair_id, reviewer_id, choice (A, B or tie), confidence (1 to 5), and perhaps a justification."""
     if isinstance(values, Mapping) and isinstance(values.get("reviewer_id"), str):
-        _only_under_own_id(held, values["reviewer_id"])
+        _require_own_id(held, values["reviewer_id"])
     ballot = read_ballot(values)
     if wait := feedback.rate.wait_s(ballot.reviewer_id):
         said = f"at most {feedback.rate.most} votes of a reviewer are taken in a minute; the next in {wait} s"
@@ -112,7 +112,7 @@ def take_vote(values: Annotated[Any, Body()], held: Reviewing, services: Used, f
     return JSONResponse({"vote_id": vote_id}, 201, _NOT_KEPT)
 
 
-def _only_under_own_id(held: HeldToken, reviewer_id: str) -> None:
+def _require_own_id(held: HeldToken, reviewer_id: str) -> None:
     """An operator's token serves many reviewers, as of a study with pages of its own; a reviewer's is for one."""
     if not held.may("operator") and reviewer_id != held.name:
         raise Problem(403, f"reviewer_id: the token is of {held.name}, who votes under that id alone")

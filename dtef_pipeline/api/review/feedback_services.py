@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.rate_limit import RateLimit
-from dtef_pipeline.api.services import services_of
+from dtef_pipeline.api.services import get_services
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from resources.votes.vote_store import VoteStore
 from resources.votes.waiting_pairs import WaitingPairs
@@ -21,26 +21,26 @@ class Feedback:
     """Made once per application."""
 
     def __init__(self, votes: VoteStore) -> None:
-        self.waiting = WaitingPairs(votes, _for_people)
+        self.waiting = WaitingPairs(votes, _prepare_for_people)
         self.rate = RateLimit(VOTES_A_MINUTE)
         self.pairing = threading.Lock()
         """Held while pairs are made, so that two requests at once do not both name the same pairs as their own."""
 
 
-def _for_people(family: str, pair: BlindedPair) -> BlindedPair:
+def _prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
     # The families bring pandas, which the API starts without.
-    from dtef_pipeline.api.review.paired_responses import for_people
+    from dtef_pipeline.api.review.paired_responses import prepare_for_people
 
-    return for_people(family, pair)
+    return prepare_for_people(family, pair)
 
 
-async def feedback_of(request: Request) -> Feedback:
+async def get_feedback(request: Request) -> Feedback:
     """Those of the application that serves the request."""
     state = request.app.state
     if not hasattr(state, "feedback"):
-        state.feedback = Feedback(services_of(request).votes)
+        state.feedback = Feedback(get_services(request).votes)
     found: Feedback = state.feedback
     return found
 
 
-UsedForVotes = Annotated[Feedback, Depends(feedback_of)]
+UsedForVotes = Annotated[Feedback, Depends(get_feedback)]

@@ -15,16 +15,16 @@ from starlette.concurrency import run_in_threadpool
 from dtef_pipeline.api.access import Administering, Operating
 from dtef_pipeline.api.documents.document_routes import LINES_ANSWERED, LINES_SENT
 from dtef_pipeline.api.documents.versioned_documents import AddedRecords
-from dtef_pipeline.api.etags import UNCHANGED, tagged
-from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, fault_of_line
+from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
+from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, make_line_problem
 from dtef_pipeline.api.review.feedback_bodies import PageOfActions, PreferenceBoard
 from dtef_pipeline.api.review.feedback_routes import FamilyAsked, TakenVote
 from dtef_pipeline.api.review.feedback_services import UsedForVotes
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import SourceError, UnknownVote
-from resources.votes.vote_files import add_lines, checked_lines, exported_lines
-from resources.votes.vote_tables import time_of
+from resources.votes.vote_files import add_lines, build_export_lines, check_lines
+from resources.votes.vote_tables import decode_time
 
 router = APIRouter()
 LARGEST_PLACE = 2**31 - 1
@@ -42,9 +42,9 @@ class VoidReason(Part):
 @router.get("/api/feedback/export", response_class=StreamingResponse, responses=LINES_ANSWERED)
 def export_over_http(held: Administering, services: Used, justifications: bool = True) -> Response:
     """All pairs, responses and votes, the same bytes as of `dtef export votes`. Reviewers without consent stand under pseudonyms."""
-    lines = exported_lines(services.votes, OVER_HTTP, held.name, justifications=justifications)
+    lines = build_export_lines(services.votes, OVER_HTTP, held.name, justifications=justifications)
     sent = {"Cache-Control": "no-store", "Content-Disposition": 'attachment; filename="votes.jsonl"'}
-    return StreamingResponse(_in_blocks(lines), headers=sent, media_type="application/jsonl")
+    return StreamingResponse(_encode_blocks(lines), headers=sent, media_type="application/jsonl")
 
 
 @router.post(
@@ -59,10 +59,10 @@ async def import_over_http(request: Request, held: Administering, services: Used
 
     def add() -> dict[str, Any]:
         try:
-            done = add_lines(services.votes, list(checked_lines(SENT_BODY, lines)), held.name, OVER_HTTP)
+            done = add_lines(services.votes, list(check_lines(SENT_BODY, lines)), held.name, OVER_HTTP)
         except SourceError as error:
-            raise fault_of_line(error) from None
-        feedback.waiting.look_again()
+            raise make_line_problem(error) from None
+        feedback.waiting.refresh_pairs()
         return done._asdict()
 
     return JSONResponse(await run_in_threadpool(add), 201)
@@ -86,18 +86,18 @@ def list_actions_over_http(
 ) -> Response:
     """What administrators and operators did, the first first. `next`: what to give as `after` for those that follow; null: these are all."""
     rows = services.votes.actions(after, limit + 1)
-    told = [
+    action_rows = [
         {
             "place": row["place"],
             "who": row["who"],
-            "done_at": str(time_of(row["done_at"]).isoformat()),  # type: ignore[union-attr]
+            "done_at": str(decode_time(row["done_at"]).isoformat()),  # type: ignore[union-attr]
             "what": row["what"],
             "before": json.loads(row["before"]),
             "after": json.loads(row["after"]),
         }
         for row in rows[:limit]
     ]
-    return JSONResponse({"actions": told, "next": told[-1]["place"] if len(rows) > limit else None})
+    return JSONResponse({"actions": action_rows, "next": action_rows[-1]["place"] if len(rows) > limit else None})
 
 
 @router.get("/api/feedback/scores", response_model=PreferenceBoard, responses=UNCHANGED)
@@ -107,9 +107,9 @@ def list_scores(
     """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
     from dtef_pipeline.api.review.scores_response import scores_response
 
-    return tagged(request, scores_response(services, family, partition))
+    return build_tagged_response(request, scores_response(services, family, partition))
 
 
-def _in_blocks(lines: list[str]) -> Iterator[bytes]:
+def _encode_blocks(lines: list[str]) -> Iterator[bytes]:
     for start in range(0, len(lines), _LINES_SENT_TOGETHER):
         yield "".join(f"{line}\n" for line in lines[start : start + _LINES_SENT_TOGETHER]).encode()

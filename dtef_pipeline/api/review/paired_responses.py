@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from assets.games.known_games import known_persona_versions, known_scenarios
+from assets.games.known_games import load_known_persona_versions, load_known_scenarios
 from dtef_pipeline.api.review.feedback_bodies import PairsWanted
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.games.in_play import with_first_seen
+from dtef_pipeline.games.in_play import replace_first_seen
 from dtef_pipeline.preference.blinded_pair import BlindedPair
-from dtef_pipeline.preference.paired_source import paired_rows
-from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.paired_source import build_paired_responses
+from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest
 from dtef_pipeline.preference.votes import PairedResponse
 from resources.evaluations.run_manifests import code_version, config_hash
@@ -23,7 +23,7 @@ from resources.votes.vote_store import VoteStore
 from resources.warehouse import Warehouse
 
 
-class MadePairs(NamedTuple):
+class PairingResult(NamedTuple):
     """What came of it."""
 
     new: int
@@ -35,27 +35,27 @@ class MadePairs(NamedTuple):
     """How many fit besides, of baselines, which were not let in."""
 
 
-def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, asked: PairsWanted, who: str) -> MadePairs:
+def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, asked: PairsWanted, who: str) -> PairingResult:
     """Make pairs of stored responses. Raises ConfigError, WarehouseError and StoreError for what cannot be read."""
-    every = _responses(warehouse, settings, FAMILY_BY_NAME[asked.family], asked)
+    every = _read_responses(warehouse, settings, FAMILY_BY_NAME[asked.family], asked)
     found = [one for one in every if asked.baselines or not is_computed(one.player)]
     left_out = len(every) - len(found)
     if not found:
-        return MadePairs(0, (), 0, left_out)
+        return PairingResult(0, (), 0, left_out)
     before = store.pairs(asked.family)
-    made = new_pairs(found, before, names=store.hidden_names(found), per_item=asked.per_item, most=asked.most)
+    made = make_new_pairs(found, before, names=store.hidden_names(found), per_item=asked.per_item, most=asked.most)
     manifest = RunManifest(asked.family, asked.snapshot, code_version(), config_hash(settings))
     new = store.add_pairs(found, made, manifest, who)
-    return MadePairs(new, tuple(store.keyed(pair).pair_id for pair in made), len(found), left_out)
+    return PairingResult(new, tuple(store.make_keyed(pair).pair_id for pair in made), len(found), left_out)
 
 
-def for_people(family: str, pair: BlindedPair) -> BlindedPair:
+def prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
     """The pair as its family lays it out for people."""
     source = FAMILY_BY_NAME[family].paired if family in FAMILY_BY_NAME else None
     return source.laid_out(pair) if source and source.laid_out else pair
 
 
-def _responses(warehouse: Warehouse, settings: Settings, family: Family, asked: PairsWanted) -> list[PairedResponse]:
+def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, asked: PairsWanted) -> list[PairedResponse]:
     source = family.paired
     if source is None:
         return []
@@ -67,19 +67,21 @@ def _responses(warehouse: Warehouse, settings: Settings, family: Family, asked: 
         lambda connection: connection.sql(chosen, params=[asked.snapshot]).to_arrow_table(), only=source.tables
     )
     rows = found.to_pylist()
-    chosen_rows = [row for row in rows if _fits(family, row, asked.only) and (not asked.models or row["model"] in asked.models)]
+    chosen_rows = [
+        row for row in rows if _is_wanted(family, row, asked.only) and (not asked.models or row["model"] in asked.models)
+    ]
     if chosen_rows and "trace" in chosen_rows[0]:
-        chosen_rows = with_first_seen(chosen_rows, known_scenarios(settings))
-    return paired_rows(family.name, chosen_rows, _display_names(settings, chosen_rows))
+        chosen_rows = replace_first_seen(chosen_rows, load_known_scenarios(settings))
+    return build_paired_responses(family.name, chosen_rows, _display_names(settings, chosen_rows))
 
 
 def _display_names(settings: Settings, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What people call the personas of the rows, by name and version; those that are not known any more are left out."""
     if not any(row.get("persona") for row in rows):
         return {}
-    return {name: one.display_name for name, one in known_persona_versions(settings).items()}
+    return {name: one.display_name for name, one in load_known_persona_versions(settings).items()}
 
 
-def _fits(family: Family, row: Mapping[str, Any], only: Sequence[str]) -> bool:
+def _is_wanted(family: Family, row: Mapping[str, Any], only: Sequence[str]) -> bool:
     key = family.space.key(row["first"], row["second"]) if family.space.second else row["first"]
     return not only or any(fnmatchcase(key, pattern) for pattern in only)

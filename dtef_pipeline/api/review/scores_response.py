@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dtef_pipeline.api.review.votes_version import version_of_votes_now, why_not_of_now
+from dtef_pipeline.api.review.votes_version import compute_current_version, find_stale_reason
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import WarehouseError
 from resources.settings import Settings
@@ -21,13 +21,13 @@ def scores_response(services: Services, family: str | None, partition: str) -> d
     `votes_version`: that of the votes that count now; `note`: that the rows were made of others. No rows where no table was made yet. Raises
     WarehouseError where there is one that cannot be read.
     """
-    rows, now = _stored_rows(services.settings), version_of_votes_now(services.votes)
-    changed = why_not_of_now([row["votes_version"] for row in rows], now)
-    scores = [_finite_values(row) for row in rows if row["partition"] == partition and family in (None, row["family"])]
+    rows, now = _read_score_rows(services.settings), compute_current_version(services.votes)
+    changed = find_stale_reason([row["votes_version"] for row in rows], now)
+    scores = [_replace_nonfinite(row) for row in rows if row["partition"] == partition and family in (None, row["family"])]
     return {"scores": scores, "votes_version": now, "note": f"{changed}; {_SCORES_FOLLOW}" if changed else None}
 
 
-def _stored_rows(settings: Settings) -> list[dict[str, Any]]:
+def _read_score_rows(settings: Settings) -> list[dict[str, Any]]:
     warehouse = Warehouse(settings.warehouse)
     if not warehouse.tables([_SCORES_TABLE]):
         return []
@@ -37,5 +37,5 @@ def _stored_rows(settings: Settings) -> list[dict[str, Any]]:
     return rows
 
 
-def _finite_values(row: dict[str, Any]) -> dict[str, Any]:
+def _replace_nonfinite(row: dict[str, Any]) -> dict[str, Any]:
     return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}

@@ -9,32 +9,44 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from assets.games.known_games import known_persona_versions, known_scenarios
+from assets.games.known_games import load_known_persona_versions, load_known_scenarios
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.families import CommandFamily, fitting, fitting_rows, meanings_of, require_rolled_up
-from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, say_mixed
+from dtef_pipeline.cli.families import (
+    CommandFamily,
+    describe_table_columns,
+    filter_by_patterns,
+    fitting_rows,
+    require_rolled_up,
+)
+from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, warn_mixed
 from dtef_pipeline.cli.terminal import print_rows, whole_frame
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, UNPARSED_RATE
-from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS, latest_scores, player_names, results_of
-from dtef_pipeline.games.personas import APPROVED, BASELINE_PREFIX, PERSONA_STATUS, persona_statuses, unapproved_mark
+from dtef_pipeline.games.persona_results import (
+    ALL_OPPONENTS,
+    GAME_RESULTS_READS,
+    compute_results_of,
+    create_latest_scores,
+    format_player_names,
+)
+from dtef_pipeline.games.personas import APPROVED, BASELINE_PREFIX, PERSONA_STATUS, list_persona_statuses, mark_unapproved
 from dtef_pipeline.games.same_games import (
     GAMES_NOTE,
     OWN_GAMES,
     PLAYED_COVERAGE,
     UNPLAYED_NOTE,
     UNPLAYED_READS,
-    all_played,
-    ranked_players,
-    shared_results,
-    versions_shown,
-    whole_coverage,
-    with_coverage,
-    with_unplayed,
+    add_game_coverage,
+    add_unplayed_note,
+    clear_unplayed_note,
+    compute_shared_results,
+    select_shown_versions,
+    set_game_coverage,
+    sort_players,
 )
-from dtef_pipeline.games.watched_play import GAMES_WATCHED, moved_baselines
-from dtef_pipeline.text.counted import and_more
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.games.watched_play import GAMES_WATCHED, find_moved_baselines
+from dtef_pipeline.text.counted import list_first_names
+from dtef_pipeline.text.nearest import list_nearest
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -72,53 +84,55 @@ def show(
     output: str,
 ) -> None:
     require_rolled_up(warehouse, "games", "persona_results", "episode_scores")
-    frame = _of_players(_of_scenarios(_results(warehouse, snapshot), leagues, scenarios), models)
-    chosen, frame = frame, _with_games(warehouse, frame, games, snapshot)
+    frame = _filter_players(_filter_scenarios(_load_results(warehouse, snapshot), leagues, scenarios), models)
+    chosen, frame = frame, _select_games(warehouse, frame, games, snapshot)
     frame = frame[(frame["opponent"] == ALL_OPPONENTS) != by_opponent]
-    frame = ranked_players(_of_metric(frame, metric))
+    frame = sort_players(_filter_metric(frame, metric))
     if not len(frame):
         raise NothingToShowError(
             "nothing to show: `dtef games run --player NAME` has players play"
             if games == OWN_GAMES
             else "nothing to show: the players have no game in common; --player NAME chooses some of them"
         )
-    known = known_persona_versions(Settings.from_environment())
-    frame = frame.assign(**{PERSONA_STATUS: persona_statuses(frame["persona"].tolist(), known)})
+    known = load_known_persona_versions(Settings.read_environment())
+    frame = frame.assign(**{PERSONA_STATUS: list_persona_statuses(frame["persona"].tolist(), known)})
     frame = frame.assign(
-        baseline=frame["model"].str.startswith(BASELINE_PREFIX).map({True: "yes", False: ""}), note=_notes(frame)
+        baseline=frame["model"].str.startswith(BASELINE_PREFIX).map({True: "yes", False: ""}), note=_build_notes(frame)
     )
-    lines = list(_lines_on_games(chosen, frame, games))
-    shown = (frame.drop(columns=_told_alike(frame)) if output == "table" else frame).drop(columns=[GAMES_NOTE, UNPLAYED_NOTE])
+    lines = list(_describe_games(chosen, frame, games))
+    shown = (frame.drop(columns=_find_uniform_columns(frame)) if output == "table" else frame).drop(
+        columns=[GAMES_NOTE, UNPLAYED_NOTE]
+    )
     of_a_player = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
     print_rows(
         replace(_GAMES_VIEW, who=(*_GAMES_VIEW.who, *of_a_player)),
         shown,
         output,
         lines,
-        {**meanings_of("persona_results"), **_PLAYER_TOLD},
+        {**describe_table_columns("persona_results"), **_PLAYER_TOLD},
     )
     if output == "table":
-        say_mixed(warehouse, "episode_turns", snapshot=snapshot)
+        warn_mixed(warehouse, "episode_turns", snapshot=snapshot)
 
 
-def _results(warehouse: Warehouse, snapshot: str | None) -> pd.DataFrame:
+def _load_results(warehouse: Warehouse, snapshot: str | None) -> pd.DataFrame:
     """The rows of `persona_results`, or made anew of one snapshot."""
     if snapshot is None:
         return whole_frame(warehouse.rows("persona_results"))
     if lacking := [name for name in GAME_RESULTS_READS if not warehouse.tables([name])]:
         raise WarehouseError(f"--snapshot: no {lacking[0]} in {warehouse.root}: `dtef games run` makes it")
 
-    def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    def compute_results(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         rows = connection.sql("SELECT DISTINCT snapshot::VARCHAR FROM episode_scores ORDER BY 1").fetchall()
         known = [name for (name,) in rows]
         if snapshot not in known:
-            raise ConfigError(f"--snapshot {snapshot}: nothing was played in it; allowed: {nearest(snapshot, known)}")
-        return results_of(connection, latest_scores(connection, snapshot))
+            raise ConfigError(f"--snapshot {snapshot}: nothing was played in it; allowed: {list_nearest(snapshot, known)}")
+        return compute_results_of(connection, create_latest_scores(connection, snapshot))
 
-    return warehouse.query(made, only=GAME_RESULTS_READS)
+    return warehouse.query(compute_results, only=GAME_RESULTS_READS)
 
 
-def _told_alike(frame: pd.DataFrame) -> list[str]:
+def _find_uniform_columns(frame: pd.DataFrame) -> list[str]:
     """Columns that say the same of all rows, for which a table has no room."""
     alike = {
         PLAYED_COVERAGE: not (frame[PLAYED_COVERAGE] < 1).any(),
@@ -128,29 +142,29 @@ def _told_alike(frame: pd.DataFrame) -> list[str]:
     return [name for name, is_alike in alike.items() if is_alike]
 
 
-def _with_games(warehouse: Warehouse, frame: pd.DataFrame, games: str, snapshot: str | None) -> pd.DataFrame:
+def _select_games(warehouse: Warehouse, frame: pd.DataFrame, games: str, snapshot: str | None) -> pd.DataFrame:
     """The rows with `coverage`, or of the games alone that all players have in common; and what is said of those that were not played."""
-    frame = _with_coverage(warehouse, frame, games, snapshot)
+    frame = _add_coverage(warehouse, frame, games, snapshot)
     if not warehouse.tables(UNPLAYED_READS):
-        return all_played(frame)
-    return warehouse.query(lambda connection: with_unplayed(connection, frame), only=UNPLAYED_READS)
+        return clear_unplayed_note(frame)
+    return warehouse.query(lambda connection: add_unplayed_note(connection, frame), only=UNPLAYED_READS)
 
 
-def _with_coverage(warehouse: Warehouse, frame: pd.DataFrame, games: str, snapshot: str | None) -> pd.DataFrame:
+def _add_coverage(warehouse: Warehouse, frame: pd.DataFrame, games: str, snapshot: str | None) -> pd.DataFrame:
     if lacking := [name for name in GAME_RESULTS_READS if not warehouse.tables([name])]:
         if games == OWN_GAMES:
-            return whole_coverage(_named(frame), np.nan)
+            return set_game_coverage(_add_player_names(frame), np.nan)
         raise WarehouseError(f"--games shared: no {lacking[0]} in {warehouse.root}: `dtef games run` makes it")
 
-    def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    def compute_results(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         if games == OWN_GAMES:
-            return with_coverage(connection, frame, snapshot)
-        return whole_coverage(shared_results(connection, frame, snapshot=snapshot), 1.0)
+            return add_game_coverage(connection, frame, snapshot)
+        return set_game_coverage(compute_shared_results(connection, frame, snapshot=snapshot), 1.0)
 
-    return _named(warehouse.query(made, only=GAME_RESULTS_READS))
+    return _add_player_names(warehouse.query(compute_results, only=GAME_RESULTS_READS))
 
 
-def _lines_on_games(chosen: pd.DataFrame, frame: pd.DataFrame, games: str) -> Iterator[str]:
+def _describe_games(chosen: pd.DataFrame, frame: pd.DataFrame, games: str) -> Iterator[str]:
     """Whether the players are compared on the same games, and on all that they were to play."""
     if (frame[UNPLAYED_NOTE] != "").any():
         yield "episodes that a budget ended are the long ones, rather: a mean of the others may differ from that of all"
@@ -165,48 +179,48 @@ def _lines_on_games(chosen: pd.DataFrame, frame: pd.DataFrame, games: str) -> It
         yield f"{league}/{scenario}: no row, as the players have no game in common there; --player NAME chooses some of them"
 
 
-def _named(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(player=player_names(frame["persona"].tolist(), frame["model"].tolist()))
+def _add_player_names(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(player=format_player_names(frame["persona"].tolist(), frame["model"].tolist()))
 
 
-def _of_players(frame: pd.DataFrame, players: Sequence[str]) -> pd.DataFrame:
+def _filter_players(frame: pd.DataFrame, players: Sequence[str]) -> pd.DataFrame:
     """The rows of the players whose names fit."""
-    return fitting_rows(_named(frame), "player", players, "--player")
+    return fitting_rows(_add_player_names(frame), "player", players, "--player")
 
 
-def _notes(frame: pd.DataFrame) -> list[str]:
+def _build_notes(frame: pd.DataFrame) -> list[str]:
     """What is to be known of each row: why it has no interval, what was not played, and that nobody approved its persona."""
-    marks = [f"a {mark}" if mark else "" for mark in map(unapproved_mark, frame[PERSONA_STATUS])]
+    marks = [f"a {mark}" if mark else "" for mark in map(mark_unapproved, frame[PERSONA_STATUS])]
     parts = zip(frame["reason"].fillna(""), frame[UNPLAYED_NOTE], frame[GAMES_NOTE].fillna(""), marks, strict=True)
     return ["; ".join(filter(None, own)) for own in parts]
 
 
-def _of_scenarios(frame: pd.DataFrame, leagues: Sequence[str], scenarios: Sequence[str]) -> pd.DataFrame:
+def _filter_scenarios(frame: pd.DataFrame, leagues: Sequence[str], scenarios: Sequence[str]) -> pd.DataFrame:
     """The rows of each scenario that is meant, of one version of it."""
     frame = fitting_rows(frame, "league", leagues, "--league")
     known = sorted((frame["league"] + "/" + frame["scenario"]).unique())
-    chosen = fitting(known, [one if "/" in one else f"*/{one}" for one in scenarios], "--scenario")
+    chosen = filter_by_patterns(known, [one if "/" in one else f"*/{one}" for one in scenarios], "--scenario")
     frame = frame[(frame["league"] + "/" + frame["scenario"]).isin(chosen)]
-    return versions_shown(frame, known_scenarios(Settings.from_environment()))
+    return select_shown_versions(frame, load_known_scenarios(Settings.read_environment()))
 
 
-def _of_metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
+def _filter_metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     if metric == EVERY_METRIC:
         return frame
     known = frame["metric"].unique()
     if len(known) and metric not in known:
-        raise ConfigError(f"--metric {metric}: allowed: {EVERY_METRIC}, {nearest(metric, known)}")
+        raise ConfigError(f"--metric {metric}: allowed: {EVERY_METRIC}, {list_nearest(metric, known)}")
     return frame[frame["metric"] == metric]
 
 
-def _of_baselines(warehouse: Warehouse) -> list[str]:
+def _describe_moved_baselines(warehouse: Warehouse) -> list[str]:
     """What baselines say of the games themselves."""
-    moved = warehouse.query(lambda connection: list(moved_baselines(connection)), only=["episode_scores"])
+    moved = warehouse.query(lambda connection: list(find_moved_baselines(connection)), only=["episode_scores"])
     if not moved:
         return []
     return [
-        f"baselines moved, so the games are not the same ones, and no shift is of a model alone: {and_more(moved, 3, '; ')}"
+        f"baselines moved, so the games are not the same ones, and no shift is of a model alone: {list_first_names(moved, 3, '; ')}"
     ]
 
 
-GAMES_COMMANDS = CommandFamily("games", GAMES_WATCHED, show=show, drift_lines=_of_baselines)
+GAMES_COMMANDS = CommandFamily("games", GAMES_WATCHED, show=show, drift_lines=_describe_moved_baselines)

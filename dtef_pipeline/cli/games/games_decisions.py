@@ -9,23 +9,23 @@ from typing import Any
 
 import pandas as pd
 
-from assets.games.known_games import known_personas, known_scenarios
+from assets.games.known_games import load_known_personas, load_known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.families import meanings_of, named_stages
-from dtef_pipeline.cli.family_run import Chosen, FamilyRun, given_run, start
-from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, chosen_scenarios, register
+from dtef_pipeline.cli.families import describe_table_columns, named_stages
+from dtef_pipeline.cli.family_run import FamilyRun, RunSelection, open_run, start
+from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, choose_scenarios, register
 from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.started_runs import end_run
+from dtef_pipeline.cli.started_runs import report_run_end
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.family.run_settings import settings_of
-from dtef_pipeline.games.entrants import entrants, models_among
-from dtef_pipeline.games.exact.decision_points import DecisionPlan, has_decision_points, points_to_ask
+from dtef_pipeline.family.run_settings import build_settings
+from dtef_pipeline.games.entrants import list_player_models, resolve_entrants
+from dtef_pipeline.games.exact.decision_points import DecisionPlan, has_decision_points, select_points_to_ask
 from dtef_pipeline.games.exact.strategy_values import EXPLOITABLE, EXPLOITABLE_CORRECTED, PARTIAL_STRATEGY, WON, require_fill
 from dtef_pipeline.games.packs import Pack, pack
-from dtef_pipeline.games.persona_results import player_names
+from dtef_pipeline.games.persona_results import format_player_names
 from dtef_pipeline.games.personas import BASELINE_PREFIX, require_approved
 from dtef_pipeline.games.settings import DecisionSettings
 from dtef_pipeline.games.tables import LEAGUE_SPACE
@@ -59,7 +59,7 @@ _STRATEGIES_VIEW = TableView(
 @reads_tables
 def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], output: str) -> None:
     """The strategies that are known in the scenarios and the snapshot of the plans, the least exploitable first."""
-    shown = _players([row for key, plan in plans.items() for row in _rows(warehouse, key, plan)])
+    shown = _group_players([row for key, plan in plans.items() for row in _read_strategy_rows(warehouse, key, plan)])
     if not shown:
         raise WarehouseError("nothing to show: `dtef games decisions --model NAME` asks a model")
     values = list(dict.fromkeys(name for row in shown for name in row if name.startswith(_WON_FROM)))
@@ -69,19 +69,19 @@ def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], output: str) -
         *("unreadable", "draws"),
     )
     won = {name: f"Chips per hand won from {name.removeprefix(_WON_FROM)}, mean of both seats" for name in values}
-    meanings = {**meanings_of("strategy_values"), **won, **_STRATEGY_TOLD}
-    print_rows(replace(_STRATEGIES_VIEW, columns=names), _frame(shown), output, (), meanings)
+    meanings = {**describe_table_columns("strategy_values"), **won, **_STRATEGY_TOLD}
+    print_rows(replace(_STRATEGIES_VIEW, columns=names), _build_frame(shown), output, (), meanings)
 
 
-def _rows(warehouse: Warehouse, key: str, plan: DecisionPlan) -> Iterator[dict[str, Any]]:
+def _read_strategy_rows(warehouse: Warehouse, key: str, plan: DecisionPlan) -> Iterator[dict[str, Any]]:
     """The rows of `strategy_values` of the scenario's present version, with the name of the player."""
     rows = warehouse.rows("strategy_values", **LEAGUE_SPACE.levels(key), snapshot=plan.snapshot).to_pylist()
     for row in rows:
         if row["version"] == plan.pack.manifest.version:
-            yield {**row, "player": player_names([row["persona"]], [row["model"]])[0]}
+            yield {**row, "player": format_player_names([row["persona"]], [row["model"]])[0]}
 
 
-def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def _build_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """The rows with numbers as numbers, also where none is known."""
     frame = pd.DataFrame(rows)
     whole = {name: "Int64" for name in ("draws", "points", "of_points", "missing", "filled") if name in frame}
@@ -89,7 +89,7 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return frame.astype({**whole, **real})
 
 
-def _players(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _group_players(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row per scenario and player."""
     found = []
     most = {row["scenario"]: row["n_points"] for row in rows if row["model"].startswith(BASELINE_PREFIX)}
@@ -101,25 +101,25 @@ def _players(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         by = {row["quantity"]: row for row in own}
         corrected, drawn = by[EXPLOITABLE_CORRECTED], by[EXPLOITABLE]
         share = corrected["value"] / drawn["scale"] if corrected["value"] is not None and drawn["scale"] else None
-        told = {"exploitability": corrected["value"], "low": corrected["low"], "high": corrected["high"]}
-        told |= {"as_drawn": drawn["value"], "scale": drawn["scale"], "of_random": share}
+        player_row = {"exploitability": corrected["value"], "low": corrected["low"], "high": corrected["high"]}
+        player_row |= {"as_drawn": drawn["value"], "scale": drawn["scale"], "of_random": share}
         won = [row for row in own if row["quantity"] == WON]
-        told |= {f"{_WON_FROM}{row['opponent'].removeprefix(BASELINE_PREFIX)}": row["value"] for row in won}
-        told["unreadable"] = 1 - corrected["n_readable"] / corrected["n_draws"] if corrected["n_draws"] else None
-        told |= {name.removeprefix("n_"): corrected[name] for name in _STRATEGY_COUNTS}
+        player_row |= {f"{_WON_FROM}{row['opponent'].removeprefix(BASELINE_PREFIX)}": row["value"] for row in won}
+        player_row["unreadable"] = 1 - corrected["n_readable"] / corrected["n_draws"] if corrected["n_draws"] else None
+        player_row |= {name.removeprefix("n_"): corrected[name] for name in _STRATEGY_COUNTS}
         of = most[who["scenario"]]
-        told |= {"of_points": of, "status": drawn["status"], "asked": f"{corrected['n_points']:,} of {of:,}"}
-        found.append({**who, **told, "note": _note(corrected, of)})
-    return sorted(found, key=_place)
+        player_row |= {"of_points": of, "status": drawn["status"], "asked": f"{corrected['n_points']:,} of {of:,}"}
+        found.append({**who, **player_row, "note": _describe_values(corrected, of)})
+    return sorted(found, key=_sort_key)
 
 
-def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _sort_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """The least exploitable first within a scenario; behind them strategies that a baseline plays a part of, and those without a value last."""
     value = row["exploitability"] if row["exploitability"] is not None else row["as_drawn"]
     return row["league"], row["scenario"], value is None, row["status"] == PARTIAL_STRATEGY, value or 0.0, row["player"]
 
 
-def _note(row: Mapping[str, Any], most: int) -> str:
+def _describe_values(row: Mapping[str, Any], most: int) -> str:
     """What is to be known of a player's values. `most`: decision points that there are."""
     if row["model"].startswith(BASELINE_PREFIX):
         return ""
@@ -134,21 +134,21 @@ def _note(row: Mapping[str, Any], most: int) -> str:
 
 def run(options: DecisionSettings, beside: RunFlags, output: str) -> int:
     """The exit code: 1 where a scenario failed or a file was left out."""
-    given = given_run(DECISIONS_RUN, options, beside)
-    plans = decision_plans(options, given.environment, given.models)
+    given = open_run(DECISIONS_RUN, options, beside)
+    plans = build_decision_plans(options, given.environment, given.models)
     _require_answers(given.warehouse, options)
-    _, running = start(DECISIONS_RUN, given, _chosen(plans))
+    _, running = start(DECISIONS_RUN, given, _build_selection(plans))
     if output == "table":
         running.say_used()
-    code = end_run(given.warehouse, running.outcome)
+    code = report_run_end(given.warehouse, running.outcome)
     if running.done:
         show({key: plans[key] for key in running.done}, output)
     return code
 
 
-def _chosen(plans: Mapping[str, DecisionPlan]) -> Chosen:
-    specs = models_among([player for plan in plans.values() for player in plan.players])
-    return Chosen(list(plans), {spec.name for spec in specs}, specs)
+def _build_selection(plans: Mapping[str, DecisionPlan]) -> RunSelection:
+    specs = list_player_models([player for plan in plans.values() for player in plan.players])
+    return RunSelection(list(plans), {spec.name for spec in specs}, specs)
 
 
 def _require_answers(warehouse: Warehouse, options: DecisionSettings) -> None:
@@ -160,32 +160,32 @@ def _require_answers(warehouse: Warehouse, options: DecisionSettings) -> None:
     say("no model was given: nobody is asked, and what is stored is valued", err=True)
 
 
-def decision_plans(options: DecisionSettings, settings: Settings, models: Models) -> dict[str, DecisionPlan]:
+def build_decision_plans(options: DecisionSettings, settings: Settings, models: Models) -> dict[str, DecisionPlan]:
     """By scenario, what is to be asked: of those that are meant, the ones that have decision points.
 
     Raises ConfigError where none of them has, and for a scenario, model, persona, baseline or sample that is not known.
     """
-    manifests, personas = known_scenarios(settings), known_personas(settings)
-    meant = chosen_scenarios(manifests, options.leagues, options.scenarios)
+    manifests, personas = load_known_scenarios(settings), load_known_personas(settings)
+    meant = choose_scenarios(manifests, options.leagues, options.scenarios)
     packs = {key: pack(key, manifests) for key in meant}
     small = {key: found for key, found in packs.items() if has_decision_points(found.scenario)}
     if not small:
-        raise ConfigError(f"{', '.join(meant)}: no decision points; allowed: {', '.join(_with_points(manifests))}")
+        raise ConfigError(f"{', '.join(meant)}: no decision points; allowed: {', '.join(_list_with_points(manifests))}")
     plans = {}
     for key, found in small.items():
         require_fill(found, options.fill)
-        players = entrants(found, models, personas, options.models, options.personas)
+        players = resolve_entrants(found, models, personas, options.models, options.personas)
         if not options.unapproved:
             require_approved(players, OR_UNAPPROVED)
         if baselines := [one.name for one in players if one.model is None]:
             raise ConfigError(f"--model {', '.join(baselines)}: a baseline is never asked, and always shown; allowed: a model")
         plans[key] = DecisionPlan(
-            found, points_to_ask(found.scenario, options.sample), players, options.draws, options.snapshot
+            found, select_points_to_ask(found.scenario, options.sample), players, options.draws, options.snapshot
         )
     return plans
 
 
-def _with_points(manifests: Any) -> list[str]:
+def _list_with_points(manifests: Any) -> list[str]:
     every: dict[str, Pack] = {key: pack(key, manifests) for key in manifests}
     return [key for key, found in every.items() if has_decision_points(found.scenario)]
 
@@ -194,8 +194,8 @@ DECISIONS_RUN = FamilyRun(
     "games",
     "scenario",
     partial(named_stages, "assets.games.stages", "DECISION_STAGES"),
-    partial(settings_of, DecisionSettings),
-    lambda given: _chosen(decision_plans(given.options, given.environment, given.models)),
+    partial(build_settings, DecisionSettings),
+    lambda given: _build_selection(build_decision_plans(given.options, given.environment, given.models)),
     register=register,
     roll_up=lambda given, running: running.roll_up_costs(),
     makes_warehouse=True,

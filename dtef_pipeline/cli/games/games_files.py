@@ -11,47 +11,47 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from assets.games.known_games import known_persona_versions, known_scenario_versions, known_scenarios
-from dtef_pipeline.cli.family_verbs import AddedParts, Checked, FamilyFiles
+from assets.games.known_games import load_known_persona_versions, load_known_scenarios, load_scenario_versions
+from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
 from dtef_pipeline.cli.terminal import say
-from dtef_pipeline.documents import why_no_folder
+from dtef_pipeline.documents import explain_missing_folder
 from dtef_pipeline.errors import ConfigError, DtefError, SourceError
-from dtef_pipeline.games.contract import baselines_of
+from dtef_pipeline.games.contract import list_baselines
 from dtef_pipeline.games.document_lines import (
     LineDocument,
     LineKind,
-    document_lines,
-    kind_of_lines,
-    new_documents,
+    detect_line_kind,
+    find_new_documents,
+    format_version_name,
     read_document_lines,
-    version_name,
+    write_document_lines,
 )
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_packs
 from dtef_pipeline.games.packs import pack
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.stage.noted_files import Added
+    from assets.stage.noted_files import AddResult
 
 
-def _listed(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
-    settings = Settings.from_environment()
-    manifests = known_scenarios(settings)
+def _list_documents(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
+    settings = Settings.read_environment()
+    manifests = load_known_scenarios(settings)
     return {
-        "scenarios": [_scenario(one, manifests) for one in manifests.values()],
+        "scenarios": [_describe_scenario(one, manifests) for one in manifests.values()],
         "personas": [
             {"persona": one.name, "status": one.status, "name": one.display_name, "traits": one.traits}
-            for one in known_persona_versions(settings).values()
+            for one in load_known_persona_versions(settings).values()
         ],
     }
 
 
-def _check(folder: Path | None) -> Checked:
+def _check(folder: Path | None) -> CheckReport:
     own = None
-    if folder is None and (own := Settings.from_environment().scenarios) is not None and not own.is_dir():
+    if folder is None and (own := Settings.read_environment().scenarios) is not None and not own.is_dir():
         raise ConfigError(f"DTEF_SCENARIOS names {own}, which is not a folder")
     packs = check_packs(folder or Path(__file__).resolve().parents[3], own)
     lines = []
@@ -60,60 +60,60 @@ def _check(folder: Path | None) -> Checked:
         lines += [f"  {fault}" for fault in one.faults]
     broken = sum(bool(one.faults) for one in packs)
     document = [{"scenario": one.name, "place": str(one.place or ""), "faults": list(map(str, one.faults))} for one in packs]
-    return Checked(document, [*lines, f"{counted(len(packs), 'scenario')}, {broken} not whole"], not broken)
+    return CheckReport(document, [*lines, f"{format_count(len(packs), 'scenario')}, {broken} not whole"], not broken)
 
 
-def _scenario(one: ScenarioManifest, manifests: Mapping[str, ScenarioManifest]) -> dict[str, Any]:
+def _describe_scenario(one: ScenarioManifest, manifests: Mapping[str, ScenarioManifest]) -> dict[str, Any]:
     return {
         "scenario": one.id,
         "status": one.status,
         "version": one.version,
         "seats": one.seats,
         "seeds": f"{one.seeds.first}-{one.seeds.first + one.seeds.count - 1}",
-        "baselines": list(_baselines(one.id, manifests)),
+        "baselines": list(_list_baselines(one.id, manifests)),
         "description": one.description,
     }
 
 
-def _baselines(name: str, manifests: Mapping[str, ScenarioManifest]) -> Iterator[str]:
+def _list_baselines(name: str, manifests: Mapping[str, ScenarioManifest]) -> Iterator[str]:
     try:
-        yield from baselines_of(pack(name, manifests).scenario)
+        yield from list_baselines(pack(name, manifests).scenario)
     except Exception as error:  # an engine of somebody else's may fail in any way
         kind = "" if isinstance(error, DtefError) else f"{type(error).__name__}: "
         say(f"warning: {name} cannot be played: {kind}{error}", err=True)
 
 
 def export_personas(file: Path) -> None:
-    _export("persona", known_persona_versions(Settings.from_environment()).values(), file)
+    _export("persona", load_known_persona_versions(Settings.read_environment()).values(), file)
 
 
 def export_scenarios(file: Path) -> None:
-    _export("scenario", known_scenario_versions(Settings.from_environment()).values(), file)
+    _export("scenario", load_scenario_versions(Settings.read_environment()).values(), file)
 
 
 def _export(kind: LineKind, documents: Collection[LineDocument], file: Path) -> None:
     """Write all of them; a file that ends in .gz is compressed, without the time of writing."""
-    data = document_lines(kind, documents).encode()
+    data = write_document_lines(kind, documents).encode()
     try:
         file.write_bytes(gzip.compress(data, mtime=0) if file.suffix == ".gz" else data)
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
-    click.echo(f"{counted(len(documents), kind)} in {file}")
+    click.echo(f"{format_count(len(documents), kind)} in {file}")
 
 
 def _read(warehouse: Warehouse, file: Path, who: str | None) -> list[AddedParts]:
-    data = _bytes_of(file)
-    kind = kind_of_lines(data)
+    data = _read_bytes(file)
+    kind = detect_line_kind(data)
     if kind == "persona" and who is not None:
         raise ConfigError("--by: allowed with scenarios; personas are files, of which no record is kept")
 
     lines: list[str] = []
 
-    def add(instance: Any) -> Added:
-        from assets.stage.noted_files import Added
+    def add(instance: Any) -> AddResult:
+        from assets.stage.noted_files import AddResult
 
         lines.append(_add_personas(file, data) if kind == "persona" else _add_scenarios(file, data, who))
-        return Added([], [])
+        return AddResult([], [])
 
     return [AddedParts(add, lambda _: lines)]
 
@@ -123,25 +123,25 @@ def _add_scenarios(file: Path, data: bytes, who: str | None) -> str:
     # These bring the web framework and pandas.
     from dtef_pipeline.api.documents.document_kinds import SCENARIOS
     from dtef_pipeline.api.documents.versioned_documents import import_documents
-    from dtef_pipeline.cli.preference.preference_votes import user_name
+    from dtef_pipeline.cli.preference.preference_votes import get_user_name
     from resources.votes.game_documents import GameDocumentStore
 
-    settings = Settings.from_environment()
+    settings = Settings.read_environment()
     with GameDocumentStore(settings.responses_url) as store:
-        done = import_documents(SCENARIOS, settings, store, data, str(file), who or user_name())
+        done = import_documents(SCENARIOS, settings, store, data, str(file), who or get_user_name())
         name = store.database.name
-    added = ", ".join(counted(count, kind.replace("_", " ")) for kind, count in done.added.items()) or "nothing"
+    added = ", ".join(format_count(count, kind.replace("_", " ")) for kind, count in done.added.items()) or "nothing"
     return f"{name}: {added} added from {file}, {done.known:,} there already"
 
 
 def _add_personas(file: Path, data: bytes) -> str:
     """What came of it. Everything is read and checked before anything is written."""
-    settings = Settings.from_environment()
+    settings = Settings.read_environment()
     folder = settings.personas
     if folder is None:
         raise ConfigError("DTEF_PERSONAS is not set: allowed: a folder, which personas are written to")
     given = read_document_lines("persona", data, str(file))
-    new = new_documents(given, known_persona_versions(settings).values(), str(file))
+    new = find_new_documents(given, load_known_persona_versions(settings).values(), str(file))
     files = {folder / f"{one.id}.v{one.version}.yaml": one for one in new.values()}
     for line, path in zip(new, files, strict=True):
         if path.exists():
@@ -149,15 +149,15 @@ def _add_personas(file: Path, data: bytes) -> str:
                 f"{path} holds another persona: give that file another name",
                 where=str(file),
                 line=line,
-                arrived=version_name(new[line]),
+                arrived=format_version_name(new[line]),
                 allowed="a version whose file is not there yet",
             )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"{folder} cannot be made: {why_no_folder(folder, error)}") from error
+        raise ConfigError(f"{folder} cannot be made: {explain_missing_folder(folder, error)}") from error
     _write(files)
-    return f"{counted(len(new), 'persona')} written to {folder}, {len(given) - len(new)} there already"
+    return f"{format_count(len(new), 'persona')} written to {folder}, {len(given) - len(new)} there already"
 
 
 def _write(files: dict[Path, LineDocument]) -> None:
@@ -165,7 +165,7 @@ def _write(files: dict[Path, LineDocument]) -> None:
     drafts = {path.with_suffix(".draft"): path for path in files}
     try:
         for draft, path in drafts.items():
-            draft.write_text(_yaml_of(files[path]), encoding="utf-8")
+            draft.write_text(_format_yaml(files[path]), encoding="utf-8")
         for draft, path in drafts.items():
             draft.rename(path)
     except OSError as error:
@@ -174,11 +174,11 @@ def _write(files: dict[Path, LineDocument]) -> None:
         raise ConfigError(f"{error.filename} cannot be written: {error.strerror}") from error
 
 
-def _yaml_of(document: LineDocument) -> str:
+def _format_yaml(document: LineDocument) -> str:
     return yaml.safe_dump(document.model_dump(), allow_unicode=True, sort_keys=False, width=120)
 
 
-def _bytes_of(file: Path) -> bytes:
+def _read_bytes(file: Path) -> bytes:
     try:
         data = file.read_bytes()
         return gzip.decompress(data) if file.suffix == ".gz" else data
@@ -193,7 +193,7 @@ GAMES_FILES = FamilyFiles(
     adds="dtef games run",
     read=_read,
     check=_check,
-    listed=_listed,
+    listed=_list_documents,
     counted_rows={"episodes": "episode", "decision_answers": "decision"},
     list_hint="`dtef games play SCENARIO` plays one; a player is human, baseline/NAME, a model, or PERSONA@MODEL",
 )

@@ -10,9 +10,9 @@ import click
 
 from dtef_pipeline.cli.options import (
     as_json,
-    budgets_with_roles,
     choice,
     flag,
+    make_budget_options,
     of_asked_snapshot,
     options,
     several,
@@ -21,7 +21,7 @@ from dtef_pipeline.cli.options import (
 )
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
-from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
+from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
 
 
 @click.command(
@@ -30,7 +30,7 @@ from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
     short_help="Read a model's whole strategy off every decision of a small game.",
 )
 @of_asked_snapshot
-@budgets_with_roles("candidate")
+@make_budget_options("candidate")
 @flag(
     "--estimate",
     help="Only say what would be asked and what it costs: responses as long as the model's earlier ones, in decisions or else in games. "
@@ -247,4 +247,4 @@ GAMES = FamilyWords(
     who="--player",
     more=(play, decisions),
 )
-games = family_group(GAMES)
+games = build_family_group(GAMES)

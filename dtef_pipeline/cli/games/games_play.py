@@ -13,60 +13,60 @@ from typing import Any
 
 import click
 
-from assets.games.known_games import known_personas, known_scenarios
+from assets.games.known_games import load_known_personas, load_known_scenarios
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.games.contract import FreeCommands, GameMove, Scenario, SpokenScenario, baseline_of, baseline_rng
-from dtef_pipeline.games.entrants import names_of_players, player_named
-from dtef_pipeline.games.in_play import ACTION_WORD, NOT_SHOWN_TO_PLAYERS, GameInPlay, ending_in_json, in_units, trace_hash
+from dtef_pipeline.games.contract import FreeCommands, GameMove, Scenario, SpokenScenario, find_baseline, make_baseline_rng
+from dtef_pipeline.games.entrants import resolve_player, split_player_names
+from dtef_pipeline.games.in_play import ACTION_WORD, NOT_SHOWN_TO_PLAYERS, GameInPlay, encode_ending, format_units, hash_trace
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Player
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.printable import printable
-from resources.evaluations.run_manifests import this_run
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.printable import escape_terminal
+from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 
 
-def tell_trace(game: GameInPlay, names: Sequence[str]) -> None:
+def print_trace(game: GameInPlay, names: Sequence[str]) -> None:
     """Each move with what its player planned, and why a text was none, or what the game answered; then the whole state, with what seats hide."""
-    hashed = trace_hash(game.trace())
+    hashed = hash_trace(game.trace())
     if game.seat in game.patient:
         game.messages(game.seat)  # what the last command led to is told though nobody answers it any more
     for move in game.trace().moves:
-        for line in _lines(move, game.pack.manifest.seats[move.seat], names[move.seat]):
-            click.echo(printable(line))
-    click.echo(f"\nstate: {json.dumps(game.pack.scenario.told(game.state), ensure_ascii=False)}")
+        for line in _describe_move(move, game.pack.manifest.seats[move.seat], names[move.seat]):
+            click.echo(escape_terminal(line))
+    click.echo(f"\nstate: {json.dumps(game.pack.scenario.encode_state(game.state), ensure_ascii=False)}")
     click.echo(f"trace: {hashed}")
 
 
-def tell_end(game: GameInPlay, names: Sequence[str], *, tells_all: bool) -> None:
+def print_end(game: GameInPlay, names: Sequence[str], *, tells_all: bool) -> None:
     """How the episode ended: what all seats learn, each seat's outcome, and how many texts were no moves.
 
     `tells_all`: also what no player is shown, marked as such.
     """
     seats, result, ending, trace = game.pack.manifest.seats, game.result, game.ending, game.trace()
     if result is None or ending is None:
-        say(f"not over after {counted(game.turn, 'turn')}")
+        say(f"not over after {format_count(game.turn, 'turn')}")
         return
     for line in (*ending.shown, *(f"({NOT_SHOWN_TO_PLAYERS}) {one}" for one in ending.hidden if tells_all)):
-        say(printable(line))
+        say(escape_terminal(line))
     for seat, name in enumerate(names):
         outcome = result.outcomes[seat].replace("_", " ")
-        say(f"{seats[seat]} ({name}): {outcome}, {in_units(result.rewards[seat], game.pack.scenario.unit)}")
+        say(f"{seats[seat]} ({name}): {outcome}, {format_units(result.rewards[seat], game.pack.scenario.unit)}")
     flags = f" ({', '.join(result.flags)})" if result.flags else ""
     illegal = sum(move.illegal is not None for move in trace.moves)
-    say(f"{counted(game.turn, 'turn')}, texts that were no moves: {illegal}{flags}")
+    say(f"{format_count(game.turn, 'turn')}, texts that were no moves: {illegal}{flags}")
 
 
-def _lines(move: GameMove, seat: str, name: str) -> Iterator[str]:
+def _describe_move(move: GameMove, seat: str, name: str) -> Iterator[str]:
     number = f"{move.turn + 1:>3}  {seat} ({name})"
     if move.illegal is not None:
         yield f"{number}  no move ({move.illegal.kind}): {move.illegal.reason}"
@@ -85,10 +85,10 @@ _PART_OF_LINE = re.compile(r'[{};"]|[^{};"]+')
 _QUOTED_PART = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
-def commands_in(text: str) -> list[str]:
+def split_commands(text: str) -> list[str]:
     """The commands in a list with semicolons. A semicolon within braces or double quotes parts nothing: it belongs to JSON or to words."""
     commands, depth = [""], 0
-    for part in _parts(text):
+    for part in _split_parts(text):
         depth = max(0, depth + (part == "{") - (part == "}"))
         if part == ";" and not depth:
             commands.append("")
@@ -97,7 +97,7 @@ def commands_in(text: str) -> list[str]:
     return [command for one in commands if (command := one.strip())]
 
 
-def _parts(text: str) -> Iterator[str]:
+def _split_parts(text: str) -> Iterator[str]:
     """The text in parts: what stands in double quotes, braces, semicolons, and the rest. A quote that nothing closes is a mark like others."""
     place, closes = 0, True
     while found := _PART_OF_LINE.match(text, place):
@@ -108,48 +108,50 @@ def _parts(text: str) -> Iterator[str]:
         place = found.end()
 
 
-def text_of(line: str, scenario: Scenario[object]) -> str:
+def format_command_text(line: str, scenario: Scenario[object]) -> str:
     """The text that a command from outside stands for: a message as it was written where moves are messages, else an `ACTION:`."""
     return line if isinstance(scenario, SpokenScenario) or ACTION_WORD in line.casefold() else f"ACTION: {line}"
 
 
-def typed_text(line: str, scenario: Scenario[object], legal: Sequence[str]) -> str:
-    """The text that a person's line stands for: a choice by its number or as the list shows it, else what `text_of` says.
+def parse_typed_line(line: str, scenario: Scenario[object], legal: Sequence[str]) -> str:
+    """The text that a person's line stands for: a choice by its number or as the list shows it, else what `format_command_text` says.
 
     Where moves are messages, `WORDS => CHOICE` is both. Raises ConfigError for a number or a choice that the list does not have.
     """
     spoken = isinstance(scenario, SpokenScenario)
     words, mark, choice = line.rpartition(_WITH_A_CHOICE) if spoken else ("", "", line)
     choice = choice.strip() if mark else line
-    command = _chosen(choice, scenario, legal)
+    command = _find_choice(choice, scenario, legal)
     if command is not None:
         return f"{words.strip()}\n{command}".strip() if spoken else f"ACTION: {command}"
     if mark and not choice.startswith("{"):
         raise ConfigError(
             f"{_WITH_A_CHOICE} {choice}: no choice; allowed: a number or a line of the list that ? shows, or JSON"
         )
-    return text_of(f"{words.strip()}\n{choice}" if mark else line, scenario)
+    return format_command_text(f"{words.strip()}\n{choice}" if mark else line, scenario)
 
 
-def free_lines(commands: Sequence[str]) -> list[str]:
+def describe_free_commands(commands: Sequence[str]) -> list[str]:
     """A line on the commands that may be given in every turn; none where there are none."""
     return [f"  and in every turn: {', '.join(commands)}"] if commands else []
 
 
-def choice_lines(scenario: Scenario[object], legal: Sequence[str]) -> list[str]:
+def format_choices(scenario: Scenario[object], legal: Sequence[str]) -> list[str]:
     """The choices for people, one per line and numbered; numbers in a row as one range, without a number in front."""
     if not _is_numbered(legal):
-        return [f"  {one}" for one in _ranges(legal)]
+        return [f"  {one}" for one in _collapse_ranges(legal)]
     width = len(str(min(len(legal), _MOST_NUMBERED)))
-    lines = [f"  {number:>{width}}  {_words(scenario, one)}" for number, one in enumerate(islice(legal, _MOST_NUMBERED), 1)]
+    lines = [
+        f"  {number:>{width}}  {_format_words(scenario, one)}" for number, one in enumerate(islice(legal, _MOST_NUMBERED), 1)
+    ]
     if len(legal) > _MOST_NUMBERED:
         lines.append(
-            f"  and {counted(len(legal) - _MOST_NUMBERED, 'other choice')}, up to {len(legal)}  {_words(scenario, legal[-1])}"
+            f"  and {format_count(len(legal) - _MOST_NUMBERED, 'other choice')}, up to {len(legal)}  {_format_words(scenario, legal[-1])}"
         )
     return lines
 
 
-def how_to_write(scenario: Scenario[object]) -> str:
+def describe_input(scenario: Scenario[object]) -> str:
     """What a person is told of the lines it may write."""
     if isinstance(scenario, SpokenScenario):
         return (
@@ -159,7 +161,7 @@ def how_to_write(scenario: Scenario[object]) -> str:
     return "? lists the commands, which may be given by their numbers where the list has some. quit ends the game."
 
 
-def _chosen(choice: str, scenario: Scenario[object], legal: Sequence[str]) -> str | None:
+def _find_choice(choice: str, scenario: Scenario[object], legal: Sequence[str]) -> str | None:
     if not _is_numbered(legal):
         return None
     if choice.isdecimal() and choice.isascii():
@@ -169,34 +171,36 @@ def _chosen(choice: str, scenario: Scenario[object], legal: Sequence[str]) -> st
         return legal[number - 1]
     if not isinstance(scenario, SpokenScenario):
         return None
-    return next((one for one in legal if _alike(_words(scenario, one)) == _alike(choice)), None)
+    return next((one for one in legal if _normalize_words(_format_words(scenario, one)) == _normalize_words(choice)), None)
 
 
-def _alike(words: str) -> str:
+def _normalize_words(words: str) -> str:
     return "".join(words.casefold().split())
 
 
-def _words(scenario: Scenario[object], command: str) -> str:
-    return scenario.choice_words(command) if isinstance(scenario, SpokenScenario) else command
+def _format_words(scenario: Scenario[object], command: str) -> str:
+    return scenario.describe_choice(command) if isinstance(scenario, SpokenScenario) else command
 
 
 def _is_numbered(legal: Sequence[str]) -> bool:
     """Whether choices have numbers: not where they are numbers themselves, and a person's number is one of those."""
-    return len(_ranges(legal)) == len(legal)
+    return len(_collapse_ranges(legal)) == len(legal)
 
 
-def _ranges(legal: Sequence[str]) -> list[str]:
+def _collapse_ranges(legal: Sequence[str]) -> list[str]:
     """The commands, with `bid 0 .. bid 100` for those that differ only in a number at their end, which goes up by 1."""
-    return [line for key, run in groupby(enumerate(legal), _place_in_a_range) for line in _range([one for _, one in run])]
+    return [
+        line for key, run in groupby(enumerate(legal), _parse_range_place) for line in _format_range([one for _, one in run])
+    ]
 
 
-def _place_in_a_range(numbered: tuple[int, str]) -> tuple[str, int]:
+def _parse_range_place(numbered: tuple[int, str]) -> tuple[str, int]:
     place, command = numbered
     found = _ENDS_IN_NUMBER.fullmatch(command)
     return (found[1], int(found[2]) - place) if found else (f"{command} at {place}", 0)
 
 
-def _range(run: list[str]) -> Iterator[str]:
+def _format_range(run: list[str]) -> Iterator[str]:
     if len(run) >= _FEWEST_IN_A_RANGE:
         yield f"{run[0]} .. {run[-1]}"
     else:
@@ -206,7 +210,7 @@ def _range(run: list[str]) -> Iterator[str]:
 _ASKS_FOR_COMMANDS, _STOPS_PLAYING = "?", ("quit", "exit")
 
 
-class Stopped(Exception):
+class PlayerQuit(Exception):
     """The person has had enough."""
 
 
@@ -214,24 +218,24 @@ def ask_person(game: GameInPlay, seat: int, *, to_stderr: bool) -> str:
     """What a person writes whose turn it is, who is told what the seat may see. Raises Stopped at `quit` and at the end of the input."""
     manifest, scenario, told = game.pack.manifest, game.pack.scenario, game.messages(seat)
     if len(told) == 2:
-        _tell(f"{manifest.rules.strip()}\n\n{manifest.reply_format.strip()}\n\n{how_to_write(scenario)}\n", to_stderr)
-    _tell(f"Nothing was played: {game.failed.reason}" if game.failed else told[-1].text, to_stderr)
+        _print_text(f"{manifest.rules.strip()}\n\n{manifest.reply_format.strip()}\n\n{describe_input(scenario)}\n", to_stderr)
+    _print_text(f"Nothing was played: {game.failed.reason}" if game.failed else told[-1].text, to_stderr)
     while True:
-        written = _line(f"{manifest.seats[seat]}> ", to_stderr)
+        written = _read_line(f"{manifest.seats[seat]}> ", to_stderr)
         legal = scenario.legal(game.state, seat)
         if written == _ASKS_FOR_COMMANDS:
-            free = scenario.always_legal(game.state, seat) if isinstance(scenario, FreeCommands) else ()
-            _tell("\n".join(["", *choice_lines(scenario, legal), *free_lines(free)]), to_stderr)
+            free = scenario.list_always_legal(game.state, seat) if isinstance(scenario, FreeCommands) else ()
+            _print_text("\n".join(["", *format_choices(scenario, legal), *describe_free_commands(free)]), to_stderr)
         elif written.casefold() in _STOPS_PLAYING:
-            raise Stopped
+            raise PlayerQuit
         elif written:
             try:
-                return typed_text(written, scenario, legal)
+                return parse_typed_line(written, scenario, legal)
             except ConfigError as error:
-                _tell(str(error), to_stderr)
+                _print_text(str(error), to_stderr)
 
 
-def _line(prompt: str, to_stderr: bool) -> str:
+def _read_line(prompt: str, to_stderr: bool) -> str:
     click.echo(prompt, nl=False, err=to_stderr)
     try:
         line = sys.stdin.readline()
@@ -239,12 +243,12 @@ def _line(prompt: str, to_stderr: bool) -> str:
         return ""
     if not line:
         click.echo("", err=to_stderr)
-        raise Stopped
+        raise PlayerQuit
     return line.strip()
 
 
-def _tell(text: str, to_stderr: bool) -> None:
-    click.echo(printable(text), err=to_stderr)
+def _print_text(text: str, to_stderr: bool) -> None:
+    click.echo(escape_terminal(text), err=to_stderr)
 
 
 class NoResponse(DtefError):
@@ -269,9 +273,9 @@ class ModelSeats:
         """What the model of a player writes. Raises NoResponse where it does not respond, and what the gateway raises."""
         assert player.model is not None
         messages = game.messages(seat, player.persona)
-        request = Request.of_messages(messages, player.model, self._draw, self._snapshot)
+        request = Request.build_request(messages, player.model, self._draw, self._snapshot)
         gateway = self._gateway = self._gateway or Gateway(
-            ResponseStore(self._settings.responses_url, this_run),
+            ResponseStore(self._settings.responses_url, describe_this_run),
             budget=self._budget,
             provider_limits=self._settings.provider_limits,
         )
@@ -302,7 +306,7 @@ class PlayOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Seated:
+class Seating:
     """Who sits at each seat: a player, or None for a person or for the commands that were given."""
 
     names: tuple[str, ...]
@@ -317,10 +321,10 @@ class Seated:
 def play(options: PlayOptions) -> int:
     """The exit code: 1 where a model gave no response."""
     require_safe(options.snapshot)
-    settings = Settings.from_environment()
-    manifests = known_scenarios(settings)
-    one = pack(full_name(options.scenario, manifests), manifests)
-    seated = _seated(one, options, settings)
+    settings = Settings.read_environment()
+    manifests = load_known_scenarios(settings)
+    one = pack(resolve_scenario_id(options.scenario, manifests), manifests)
+    seated = _assign_seats(one, options, settings)
     game = GameInPlay(one, options.seed, patient=seated.written)
     code = 0
     try:
@@ -328,45 +332,45 @@ def play(options: PlayOptions) -> int:
     except NoResponse as error:
         say(f"error: {error}; what was answered is kept, and the same command goes on", err=True)
         code = 1
-    except Stopped:
+    except PlayerQuit:
         say("stopped before the end", err=True)
     if options.as_json:
-        click.echo(json.dumps(played(game), ensure_ascii=False))
+        click.echo(json.dumps(format_outcome(game), ensure_ascii=False))
         return code
     if options.with_trace:
-        tell_trace(game, seated.names)
-    tell_end(game, seated.names, tells_all=options.with_trace or HUMAN not in seated.names)
+        print_trace(game, seated.names)
+    print_end(game, seated.names, tells_all=options.with_trace or HUMAN not in seated.names)
     return code
 
 
-def full_name(name: str, manifests: Mapping[str, ScenarioManifest]) -> str:
+def resolve_scenario_id(name: str, manifests: Mapping[str, ScenarioManifest]) -> str:
     """The scenario's id: as it was given, or the one that has this name behind its league."""
     fitting = [one.id for one in manifests.values() if one.scenario == name]
     return fitting[0] if name not in manifests and len(fitting) == 1 else name
 
 
-def played(game: GameInPlay) -> dict[str, Any]:
+def format_outcome(game: GameInPlay) -> dict[str, Any]:
     """What came of an episode, as JSON has it."""
     trace, seat, scenario = game.trace(), game.seat, game.pack.scenario
     reasons = [move.illegal.reason for move in trace.moves if move.illegal]
     return {
         "rewards": list(trace.result.rewards) if trace.result else None,
         "outcome": trace.result.outcomes[0] if trace.result else None,
-        "ending": ending_in_json(game.ending),
+        "ending": encode_ending(game.ending),
         "actions": [[move.seat, move.command] for move in trace.moves if move.command is not None],
         "illegal": len(reasons),
         "illegal_reasons": reasons,
-        "state": scenario.told(game.state),
+        "state": scenario.encode_state(game.state),
         "legal": list(scenario.legal(game.state, seat)) if seat is not None else [],
-        "always_legal": list(scenario.always_legal(game.state, seat))
+        "always_legal": list(scenario.list_always_legal(game.state, seat))
         if seat is not None and isinstance(scenario, FreeCommands)
         else [],
     }
 
 
-def _seated(one: Pack, options: PlayOptions, settings: Settings) -> Seated:
+def _assign_seats(one: Pack, options: PlayOptions, settings: Settings) -> Seating:
     seats = one.manifest.seats
-    given = names_of_players(options.players or "")
+    given = split_player_names(options.players or "")
     scripted = options.commands is not None
     if scripted and len(given) < len(seats):
         given = [AS_WRITTEN, *given]
@@ -382,27 +386,27 @@ def _seated(one: Pack, options: PlayOptions, settings: Settings) -> Seated:
             f"--players {options.players}: got {len(given)} for {one.name}; allowed: {len(seats)} ({', '.join(seats)})"
         )
     models = known_models(settings, COMPUTED_MODELS)
-    personas = known_personas(settings)
+    personas = load_known_personas(settings)
     by_hand = (HUMAN, AS_WRITTEN) if scripted else (HUMAN,)
-    players = [None if name in by_hand else player_named(one, models, personas, name) for name in given]
-    return Seated(tuple(given), tuple(players))
+    players = [None if name in by_hand else resolve_player(one, models, personas, name) for name in given]
+    return Seating(tuple(given), tuple(players))
 
 
-def _play(game: GameInPlay, seated: Seated, options: PlayOptions, settings: Settings) -> None:
+def _play(game: GameInPlay, seated: Seating, options: PlayOptions, settings: Settings) -> None:
     """Play until the game is over, the commands are used up, or the person has had enough."""
-    commands = iter(commands_in(options.commands or ""))
-    rngs = [baseline_rng(options.seed, seat) for seat in range(len(seated.names))]
+    commands = iter(split_commands(options.commands or ""))
+    rngs = [make_baseline_rng(options.seed, seat) for seat in range(len(seated.names))]
     with ModelSeats(settings, options.draw, options.snapshot, Budget(max_cost_usd=options.max_cost_usd)) as asked:
         while (seat := game.seat) is not None:
             player = seated.players[seat]
             if player is not None and player.baseline is not None:
-                game.plays(baseline_of(game.pack.scenario, player.baseline)(game.state, seat, rngs[seat]))
+                game.plays(find_baseline(game.pack.scenario, player.baseline)(game.state, seat, rngs[seat]))
             elif player is not None:
                 game.writes(asked.text(game, seat, player))
             elif seated.names[seat] == AS_WRITTEN:
                 if (command := next(commands, None)) is None:
                     return
-                game.writes(text_of(command, game.pack.scenario))
+                game.writes(format_command_text(command, game.pack.scenario))
             else:
                 _flush()
                 game.writes(ask_person(game, seat, to_stderr=options.as_json))

@@ -8,27 +8,27 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
-from assets.games.known_games import known_personas, known_scenarios
+from assets.games.known_games import load_known_personas, load_known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.families import named_stages
-from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun
+from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection
 from dtef_pipeline.cli.started_runs import ERROR_CHARACTERS_SHOWN, StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.family.run_settings import settings_of
+from dtef_pipeline.family.run_settings import build_settings
 from dtef_pipeline.games.entrants import (
     ALL_BASELINES,
-    absent_by_scenario,
-    entrants,
-    models_among,
-    opponent_item_name,
-    opponent_named,
+    list_absent_by_scenario,
+    list_player_models,
+    list_solo_scenarios,
+    name_opponent_item,
     refuse_unknown_models,
-    without_opponents,
+    resolve_entrants,
+    resolve_opponent,
 )
 from dtef_pipeline.games.episode import LeaguePlan
-from dtef_pipeline.games.episode_items import NO_OPPONENT, items_given
+from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_items
 from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import require_weighable
@@ -36,23 +36,23 @@ from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona, require_approved
 from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.games.tables import LEAGUE_SPACE
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.nearest import list_nearest
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 OR_UNAPPROVED = ", or any with --unapproved"
 
 
-def league_plans(options: GamesSettings, settings: Settings, models: Models) -> dict[str, LeaguePlan]:
+def build_league_plans(options: GamesSettings, settings: Settings, models: Models) -> dict[str, LeaguePlan]:
     """By scenario, what is to be played: a baseline plays where there is one of that name, and a line says where not.
 
     Raises ConfigError for a scenario, player, persona, opponent or seeds that are not known, and for a persona that is not approved.
     """
-    manifests, personas = known_scenarios(settings), known_personas(settings)
-    packs = {key: pack(key, manifests) for key in chosen_scenarios(manifests, options.leagues, options.scenarios)}
+    manifests, personas = load_known_scenarios(settings), load_known_personas(settings)
+    packs = {key: pack(key, manifests) for key in choose_scenarios(manifests, options.leagues, options.scenarios)}
     require_weighable(packs.values())
-    _tell_useless_opponents(options, packs, manifests)
+    _warn_useless_opponents(options, packs, manifests)
     refuse_unknown_models(list(packs.values()), models, personas, options.players)
     if (
         options.personas
@@ -60,7 +60,7 @@ def league_plans(options: GamesSettings, settings: Settings, models: Models) -> 
         and all(one.startswith(BASELINE_PREFIX) or one in ALL_BASELINES for one in options.players)
     ):
         say(f"warning: --persona {', '.join(options.personas)} has no effect, as baselines play no personas", err=True)
-    absent = absent_by_scenario(packs, options.players)
+    absent = list_absent_by_scenario(packs, options.players)
     for key, names in absent.items():
         say(f"{key}: there is no {' and no '.join(names)}, left out", err=True)
     empty = [key for key, names in absent.items() if len(names) == len(set(options.players))]
@@ -70,11 +70,11 @@ def league_plans(options: GamesSettings, settings: Settings, models: Models) -> 
     return plans
 
 
-def _tell_useless_opponents(
+def _warn_useless_opponents(
     options: GamesSettings, packs: Mapping[str, Pack], manifests: Mapping[str, ScenarioManifest]
 ) -> None:
     """A warning per scenario of one seat where opponents were named. Raises ConfigError where no scenario has a seat for them."""
-    alone = without_opponents(packs) if options.opponents else []
+    alone = list_solo_scenarios(packs) if options.opponents else []
     if alone and len(alone) == len(packs):
         where = [key for key, one in manifests.items() if len(one.seats) > 1]
         raise ConfigError(
@@ -85,7 +85,7 @@ def _tell_useless_opponents(
         say(f"warning: {key} has one seat: it is played without --opponent {', '.join(options.opponents)}", err=True)
 
 
-def chosen_scenarios(manifests: Mapping[str, ScenarioManifest], leagues: Sequence[str], scenarios: Sequence[str]) -> list[str]:
+def choose_scenarios(manifests: Mapping[str, ScenarioManifest], leagues: Sequence[str], scenarios: Sequence[str]) -> list[str]:
     """The scenarios of the leagues that fit any of the patterns, `kuhn` or `poker/*`; without any, all but retired ones.
 
     Raises ConfigError for a pattern that fits none.
@@ -93,28 +93,28 @@ def chosen_scenarios(manifests: Mapping[str, ScenarioManifest], leagues: Sequenc
     if not manifests:
         raise ConfigError("no scenario is known: DTEF_SCENARIOS names a folder with <league>/<scenario>.yaml")
     known = [key for key, one in manifests.items() if scenarios or one.status != "retired"]
-    among = _fitting(known, [f"{one}/*" for one in leagues], "--league")
-    return _fitting(among, [one if "/" in one else f"*/{one}" for one in scenarios], "--scenario")
+    among = _match_patterns(known, [f"{one}/*" for one in leagues], "--league")
+    return _match_patterns(among, [one if "/" in one else f"*/{one}" for one in scenarios], "--scenario")
 
 
-def _fitting(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
+def _match_patterns(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
     for pattern in patterns:
         if not any(fnmatchcase(one, pattern) for one in known):
             raise ConfigError(
-                f"{given_as} {pattern.removeprefix('*/').removesuffix('/*')}: fits none; known: {nearest(pattern, known)}"
+                f"{given_as} {pattern.removeprefix('*/').removesuffix('/*')}: fits none; known: {list_nearest(pattern, known)}"
             )
     return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]
 
 
 def _plan(options: GamesSettings, found: Pack, models: Models, personas: Mapping[str, Persona]) -> LeaguePlan:
-    items = items_given(found.manifest, options.seeds, [opponent_item_name(found, name) for name in options.opponents])
-    players = entrants(found, models, personas, options.players, options.personas)
+    items = build_game_items(found.manifest, options.seeds, [name_opponent_item(found, name) for name in options.opponents])
+    players = resolve_entrants(found, models, personas, options.players, options.personas)
     names = dict.fromkeys(item.opponent for item in items if item.opponent != NO_OPPONENT)
-    opponents = {name: opponent_named(found, models, personas, name) for name in names}
+    opponents = {name: resolve_opponent(found, models, personas, name) for name in names}
     return LeaguePlan(found, items, players, opponents, options.draws, options.snapshot)
 
 
-def _not_played(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
+def _list_unplayed(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
     """A line per model and state of episodes that were not played to their end."""
     found, errors = Counter[tuple[str, str]](), defaultdict[tuple[str, str], Counter[str]](Counter)
     for key in keys:
@@ -130,7 +130,7 @@ def _not_played(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Ite
         if status != PLAYED_EPISODE:
             why = "a budget was reached" if status == OUT_OF_BUDGET else "a call failed"
             last = "".join(f" ({error[:ERROR_CHARACTERS_SHOWN]})" for error, _ in errors[model, status].most_common(1))
-            yield f"warning: {model}: {counted(number, 'episode')} not played to the end, because {why}{last}; the same command continues"
+            yield f"warning: {model}: {format_count(number, 'episode')} not played to the end, because {why}{last}; the same command continues"
 
 
 _OF_LEAGUES = {
@@ -147,10 +147,10 @@ HIGHEST_ASSUMES = (
 )
 
 
-def _choose(given: GivenRun) -> Chosen:
-    plans = league_plans(given.options, given.environment, given.models)
-    specs = models_among([one for plan in plans.values() for one in (*plan.players, *plan.opponents.values())])
-    return Chosen(list(plans), {spec.name for spec in specs}, specs)
+def _choose(given: RunContextOfCommand) -> RunSelection:
+    plans = build_league_plans(given.options, given.environment, given.models)
+    specs = list_player_models([one for plan in plans.values() for one in (*plan.players, *plan.opponents.values())])
+    return RunSelection(list(plans), {spec.name for spec in specs}, specs)
 
 
 def register(instance: Any, keys: Sequence[str]) -> None:
@@ -159,20 +159,20 @@ def register(instance: Any, keys: Sequence[str]) -> None:
     add_scenarios(instance, keys)
 
 
-def _after(given: GivenRun, keys: Sequence[str], _: StagesRun) -> AfterRun:
+def _summarize_run(given: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
     if not given.options.players:
         say("no player was given: nobody played, and what is stored was scored; --player NAME has one play")
-    return AfterRun(_not_played(given.warehouse, keys, given.options.snapshot))
+    return AfterRun(_list_unplayed(given.warehouse, keys, given.options.snapshot))
 
 
 GAMES_RUN = FamilyRun(
     "games",
     "scenario",
     partial(named_stages, "assets.games.stages", "GAMES_STAGES"),
-    partial(settings_of, GamesSettings),
+    partial(build_settings, GamesSettings),
     _choose,
     register=register,
-    after=_after,
+    after=_summarize_run,
     makes_warehouse=True,
     sized_by=("episodes", "episode"),
     assumes=lambda found: [BASELINES_LEFT_OUT, HIGHEST_ASSUMES],

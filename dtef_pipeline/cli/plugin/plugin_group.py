@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.verbs import Commands, FamilyWords, Verb, family_group, run_command
+from dtef_pipeline.cli.verbs import Commands, FamilyWords, Verb, build_family_group, run_command
 
 if TYPE_CHECKING:
     from dtef_pipeline.family.record import Family
@@ -18,16 +18,16 @@ class MainCommands(Commands):
     """A group that has the groups of plugin families behind its own commands. They are loaded when they are used, not when they are named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from dtef_pipeline.family.plugins import plugin_points
+        from dtef_pipeline.family.plugins import find_plugin_points
 
-        return [*super().list_commands(ctx), *(name for name in plugin_points() if name not in self.commands)]
+        return [*super().list_commands(ctx), *(name for name in find_plugin_points() if name not in self.commands)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if (found := super().get_command(ctx, cmd_name)) is not None:
             return found
-        from dtef_pipeline.family.plugins import plugin_points
+        from dtef_pipeline.family.plugins import find_plugin_points
 
-        point = plugin_points().get(cmd_name)
+        point = find_plugin_points().get(cmd_name)
         return PluginGroup(cmd_name, point.dist.name if point.dist else "another package") if point else None
 
 
@@ -39,15 +39,15 @@ class PluginGroup(click.Group):
         self._group: click.Group | None = None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return self._made().list_commands(ctx)
+        return self._load_group().list_commands(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return self._made().get_command(ctx, cmd_name)
+        return self._load_group().get_command(ctx, cmd_name)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        self._made().format_help_text(ctx, formatter)
+        self._load_group().format_help_text(ctx, formatter)
 
-    def _made(self) -> click.Group:
+    def _load_group(self) -> click.Group:
         if self._group is None:
             self._group = _load(self.name or "")
         return self._group
@@ -63,11 +63,11 @@ def _load(name: str) -> Any:
 def plugin_group(family: Family) -> click.Group:
     """The commands of the family."""
     from dtef_pipeline.cli.plugin.plugin_records import views_of
-    from dtef_pipeline.text.counted import plural
+    from dtef_pipeline.text.counted import format_plural
 
-    part, parts, name = family.part, plural(family.part), family.name
+    part, parts, name = family.part, format_plural(family.part), family.name
     paths = click.argument("paths", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1, required=True)
-    return family_group(
+    return build_family_group(
         FamilyWords(
             name=name,
             short=family.help,

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from dtef_pipeline.boards.family_views import BoardView, comparisons_view
 from dtef_pipeline.cli.families import CommandFamily, family_settings
-from dtef_pipeline.cli.family_run import Chosen, FamilyRun, GivenRun, Steps, choose_all
-from dtef_pipeline.cli.family_verbs import AddedParts, Checked, FamilyFiles
-from dtef_pipeline.cli.opened_warehouse import stored_keys
+from dtef_pipeline.cli.family_run import FamilyRun, RunContextOfCommand, RunSelection, Steps, choose_all
+from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
+from dtef_pipeline.cli.opened_warehouse import list_stored_keys
 from dtef_pipeline.errors import ConfigError, DtefError
-from dtef_pipeline.family.item_scores import BY_PART, OVERALL, cuts_of
+from dtef_pipeline.family.item_scores import BY_PART, OVERALL, list_cuts
 from dtef_pipeline.family.item_subject import item_subject
-from dtef_pipeline.family.record import Family, loaded_parts
+from dtef_pipeline.family.record import Family, load_parts
 from dtef_pipeline.family.stage import Stage
-from dtef_pipeline.text.counted import counted, plural
-from dtef_pipeline.text.nearest import fitting
+from dtef_pipeline.text.counted import format_count, format_plural
+from dtef_pipeline.text.nearest import filter_by_patterns
 from resources.item_files import source_hash
-from resources.part_files import PartFile, part_notes
+from resources.part_files import PartFile, open_part_notes
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.stage.noted_files import Added
+    from assets.stage.noted_files import AddResult
 
 
 def plugin_files(family: Family) -> FamilyFiles:
@@ -37,7 +37,7 @@ def plugin_files(family: Family) -> FamilyFiles:
         listed=partial(_list_parts, family),
         counted_rows={family.responses: "response"},
         stage=family.ingested,
-        notes=part_notes(family.name),
+        notes=open_part_notes(family.name),
         next_step=f"`dtef {family.name} run --model MODEL` asks",
     )
 
@@ -45,37 +45,37 @@ def plugin_files(family: Family) -> FamilyFiles:
 def _read(family: Family, warehouse: Warehouse, paths: Sequence[Path]) -> list[AddedParts]:
     files: dict[str, PartFile] = {}
     for path in paths:
-        for key in loaded_parts(family, path):
+        for key in load_parts(family, path):
             if key in files:
                 raise ConfigError(f"{path}: {key} stands in {files[key].path} too; allowed: each {family.part} once")
             files[key] = PartFile(key, str(path.absolute()), source_hash(path))
 
-    def add(instance: Any) -> Added:
+    def add(instance: Any) -> AddResult:
         from assets.stage.noted_files import add_noted
 
-        return add_noted(instance, warehouse, family, part_notes(family.name), list(files.values()))
+        return add_noted(instance, warehouse, family, open_part_notes(family.name), list(files.values()))
 
     return [AddedParts(add, lambda added: [added.line(family.part)])]
 
 
-def _check(family: Family, paths: Sequence[Path]) -> Checked:
+def _check(family: Family, paths: Sequence[Path]) -> CheckReport:
     found, faults, lines = list[dict[str, Any]](), list[str](), list[str]()
     for path in paths:
         try:
-            parts = {key: len(one.rows) for key, one in loaded_parts(family, path).items()}
+            parts = {key: len(one.rows) for key, one in load_parts(family, path).items()}
         except DtefError as error:
             faults.append(str(error))
             found.append({"file": str(path), "fault": str(error)})
             continue
         found.append({"file": str(path), "parts": parts})
-        lines += [f"{path}: {key}, {counted(items, 'item')}" for key, items in parts.items()]
-    return Checked(found, [*lines, *(f"error: {fault}" for fault in faults)], not faults)
+        lines += [f"{path}: {key}, {format_count(items, 'item')}" for key, items in parts.items()]
+    return CheckReport(found, [*lines, *(f"error: {fault}" for fault in faults)], not faults)
 
 
 def _list_parts(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[str, Any]]]:
-    paths = {note.key: note.path for note in part_notes(family.name).all(warehouse)}
+    paths = {note.key: note.path for note in open_part_notes(family.name).all(warehouse)}
     rows = []
-    for key in stored_keys(warehouse, family):
+    for key in list_stored_keys(warehouse, family):
         at = family.space.levels(key)
         rows.append(
             {
@@ -85,7 +85,7 @@ def _list_parts(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[
                 "file": paths.get(key, ""),
             }
         )
-    return {plural(family.part): rows}
+    return {format_plural(family.part): rows}
 
 
 def plugin_run(family: Family) -> FamilyRun:
@@ -108,13 +108,13 @@ def _stages(family: Family) -> Sequence[Stage]:
     return all_stages(family)
 
 
-def _choose(given: GivenRun) -> Chosen:
+def _choose(given: RunContextOfCommand) -> RunSelection:
     """The partitions that fit the patterns of the settings. Raises ConfigError for a pattern that fits none."""
     every = choose_all(given)
-    return every._replace(keys=fitting(every.keys, given.options.parts, "--part"))
+    return every._replace(keys=filter_by_patterns(every.keys, given.options.parts, "--part"))
 
 
-def _steps(given: GivenRun, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
+def _steps(given: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
     """All stages; the first, which loads the files, where the run begins with it."""
     return [(one, keys) for one in (stages if given.beside.first == "ingest" else stages[1:])]
 
@@ -149,4 +149,4 @@ def views_of(family: Family) -> tuple[BoardView, ...]:
 
 def plugin_commands(family: Family) -> CommandFamily:
     """Its record for `dtef costs`, `drift` and its board."""
-    return CommandFamily(family.name, item_subject(family), views_of(family), cuts_of(family.space))
+    return CommandFamily(family.name, item_subject(family), views_of(family), list_cuts(family.space))

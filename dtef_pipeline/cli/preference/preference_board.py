@@ -10,22 +10,22 @@ import pandas as pd
 
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.families import meanings_of
+from dtef_pipeline.cli.families import describe_table_columns
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError, open_warehouse, reads_tables
-from dtef_pipeline.cli.preference.preference_fit import stored_votes, with_named_judges
-from dtef_pipeline.cli.started_runs import check_home_path, dagster_instance, end_run, roll_up_assets
+from dtef_pipeline.cli.preference.preference_fit import resolve_judges, stored_votes
+from dtef_pipeline.cli.started_runs import check_home_path, make_roll_ups, open_dagster_instance, report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say, whole_frame
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
-from dtef_pipeline.preference.beside_metrics import BESIDE_COLUMNS, BESIDE_METRIC, beside_metrics, of_judges
-from dtef_pipeline.preference.own_judges import is_judge_meant
+from dtef_pipeline.preference.beside_metrics import BESIDE_COLUMNS, BESIDE_METRIC, beside_metrics, convert_judge_scores
+from dtef_pipeline.preference.own_judges import matches_judge
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
-from dtef_pipeline.preference.stored_votes import version_of_votes, votes_on_items
+from dtef_pipeline.preference.stored_votes import compute_votes_version, filter_by_item
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
-from dtef_pipeline.text.counted import and_more, counted
-from dtef_pipeline.text.nearest import nearest
-from resources.gateway.progress import kept_terminal
+from dtef_pipeline.text.counted import format_count, list_first_names
+from dtef_pipeline.text.nearest import list_nearest
+from resources.gateway.progress import keep_terminal
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -53,13 +53,15 @@ def compare(
     reviewer_kind: str | None,
     output: str,
 ) -> None:
-    scores = score_frame(warehouse)
+    scores = load_score_frame(warehouse)
     scores = scores[(scores["family"] == family) | (family is None)]
     if not len(scores):
         raise WarehouseError(f"nothing to compare: no votes on responses of {family}")
-    scores = scores[scores["partition"] == partition_among(scores, partition)]
+    scores = scores[scores["partition"] == choose_partition(scores, partition)]
     tables = [
-        beside_metrics(rows, _fitting(_metrics(warehouse, str(group[0]), partition, rows_of_family, str(group[1])), metric))
+        beside_metrics(
+            rows, _filter_metrics(_collect_metrics(warehouse, str(group[0]), partition, rows_of_family, str(group[1])), metric)
+        )
         for group, rows in scores.groupby(["family", "reviewer_kind", "judge"], dropna=False)
         for rows_of_family in [scores[scores["family"] == group[0]]]
         if reviewer_kind in (None, group[1])
@@ -71,7 +73,7 @@ def compare(
         )
     shown = pd.concat(found, ignore_index=True)
     with_tau = shown if output != "table" else shown[shown["tau"].notna()].reset_index(drop=True)
-    lines = [*_lines_of_agreement(with_tau), *_without_tau(shown[shown["tau"].isna()])]
+    lines = [*_describe_agreement(with_tau), *_describe_missing_tau(shown[shown["tau"].isna()])]
     if len(with_tau):
         print_rows(_BESIDE_VIEW, with_tau, output, lines, BESIDE_COLUMNS)
         return
@@ -79,14 +81,14 @@ def compare(
         say(line)
 
 
-def _metrics(warehouse: Warehouse, family: str, partition: str, scores: pd.DataFrame, kind: str) -> pd.DataFrame:
+def _collect_metrics(warehouse: Warehouse, family: str, partition: str, scores: pd.DataFrame, kind: str) -> pd.DataFrame:
     """All that preference can be compared with in a partition; of people's also that of judges."""
     sources = [source for one in FAMILIES if one.name == family and one.paired for source in one.paired.metrics]
     tables = [
         _read_metrics(warehouse, source) for source in sources if len(warehouse.tables(source.tables)) == len(source.tables)
     ]
     if kind == "person":
-        tables.append(of_judges(scores))
+        tables.append(convert_judge_scores(scores))
     filled = [table for table in tables if len(table)]
     found = pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=list(BESIDE_METRIC))
     return found if partition == EVERY_PARTITION else found[found["partition"] == partition]
@@ -99,22 +101,22 @@ def _read_metrics(warehouse: Warehouse, source: MetricSource) -> pd.DataFrame:
     return found
 
 
-def _fitting(metrics: pd.DataFrame, pattern: str) -> pd.DataFrame:
+def _filter_metrics(metrics: pd.DataFrame, pattern: str) -> pd.DataFrame:
     return metrics[metrics["metric"].map(lambda name: fnmatchcase(str(name), pattern)).astype(bool)]
 
 
-def _without_tau(rows: pd.DataFrame) -> Iterator[str]:
+def _describe_missing_tau(rows: pd.DataFrame) -> Iterator[str]:
     """How many metrics cannot be compared, for which reason."""
     for reason, some in rows.drop_duplicates(_EACH_AGREEMENT).groupby("reason", sort=True):
-        metrics = counted(some["metric"].nunique(), "metric")
+        metrics = format_count(some["metric"].nunique(), "metric")
         yield f"not shown: {metrics}, as there is {reason}; --csv names {'it' if metrics.startswith('1 ') else 'them'}"
 
 
-def _lines_of_agreement(shown: pd.DataFrame) -> Iterator[str]:
+def _describe_agreement(shown: pd.DataFrame) -> Iterator[str]:
     """The agreement of each two orders."""
     for group, rows in shown.groupby(_EACH_AGREEMENT, sort=False, dropna=False):
         one = rows.iloc[0]
-        said = f"{group_label(group)}: {counted(int(one['n_players']), 'player')}"
+        said = f"{format_group_label(group)}: {format_count(int(one['n_players']), 'player')}"
         tau = "" if pd.isna(one["tau"]) else f", Kendall's tau {one['tau']:.2f}"
         ends = "" if pd.isna(one["tau_low"]) else f" ({one['tau_low']:.2f} to {one['tau_high']:.2f})"
         yield f"{said}{tau}{ends}{'; ' if one['reason'] else ''}{one['reason']}"
@@ -140,19 +142,19 @@ _PREFERENCE_VIEW = TableView(
 
 def refresh() -> int:
     """The exit code: 1 where the roll-up failed."""
-    settings = Settings.from_environment()
-    votes, warehouse = _votes_now(), open_warehouse(new=True)
+    settings = Settings.read_environment()
+    votes, warehouse = _read_current_votes(), open_warehouse(new=True)
     _check_votes(warehouse, votes, tuple(vote_settings(settings).items))
     check_home_path(settings)
-    with kept_terminal(), dagster_instance() as instance:
+    with keep_terminal(), open_dagster_instance() as instance:
         from assets.engine.roll_up_names import PREFERENCE_ROLL_UP_NAMES, REPORT
         from assets.preference.stored_votes import note_votes
 
-        note_votes(instance, version_of_votes(votes))
-        outcome = roll_up_assets(instance, [*PREFERENCE_ROLL_UP_NAMES, REPORT], {})
-    code = end_run(warehouse, outcome)
+        note_votes(instance, compute_votes_version(votes))
+        outcome = make_roll_ups(instance, [*PREFERENCE_ROLL_UP_NAMES, REPORT], {})
+    code = report_run_end(warehouse, outcome)
     if not outcome.failures and votes:
-        for line in _notes(_score_rows(warehouse)):
+        for line in _describe_limited_intervals(_score_rows(warehouse)):
             say(line, err=True)
     return code
 
@@ -161,22 +163,22 @@ def refresh() -> int:
 def show(
     warehouse: Warehouse, family: str | None, partition: str, reviewer_kind: str | None, judges: tuple[str, ...], output: str
 ) -> None:
-    frame = score_frame(warehouse)
-    frame = _of_family(frame, family)
-    frame = frame[frame["partition"] == partition_among(frame, partition)]
-    frame = of_reviewers(frame, reviewer_kind, judges)
+    frame = load_score_frame(warehouse)
+    frame = _filter_family(frame, family)
+    frame = frame[frame["partition"] == choose_partition(frame, partition)]
+    frame = filter_reviewers(frame, reviewer_kind, judges)
     shown = frame.reset_index(drop=True)
     several = bool((shown["component"] != 0).any())
     print_rows(
         _PREFERENCE_VIEW,
         shown if several else shown.drop(columns="component"),
         output,
-        _lines(shown),
-        meanings_of("preference_scores"),
+        _describe_fits(shown),
+        describe_table_columns("preference_scores"),
     )
 
 
-def score_frame(warehouse: Warehouse) -> pd.DataFrame:
+def load_score_frame(warehouse: Warehouse) -> pd.DataFrame:
     """The rows of `preference_scores`; says so where there are votes that they are made without. Raises WarehouseError where there are none."""
     if not warehouse.tables(["preference_scores"]):
         raise WarehouseError(
@@ -185,7 +187,7 @@ def score_frame(warehouse: Warehouse) -> pd.DataFrame:
     frame = _score_rows(warehouse)
     if not len(frame):
         raise NothingToShowError("nothing to show: there were no votes when `dtef preference board --refresh` ran")
-    if frame["votes_version"].iloc[0] != version_of_votes(_votes_now()):
+    if frame["votes_version"].iloc[0] != compute_votes_version(_read_current_votes()):
         say(
             "note: the votes have changed since this table was made; make it again with `dtef preference board --refresh`",
             err=True,
@@ -197,22 +199,22 @@ def _score_rows(warehouse: Warehouse) -> pd.DataFrame:
     return whole_frame(warehouse.rows("preference_scores"))
 
 
-def partition_among(frame: pd.DataFrame, partition: str) -> str:
+def choose_partition(frame: pd.DataFrame, partition: str) -> str:
     """The partition as it was given. Raises ConfigError for one that no votes are on."""
     known = sorted(frame["partition"].unique())
     if partition not in known:
-        raise ConfigError(f"--partition {partition}: no votes; allowed: {nearest(partition, known)}")
+        raise ConfigError(f"--partition {partition}: no votes; allowed: {list_nearest(partition, known)}")
     return partition
 
 
-def of_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[str, ...]) -> pd.DataFrame:
+def filter_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[str, ...]) -> pd.DataFrame:
     """The rows of this kind of reviewers, and of judges that fit a pattern or have the name. Raises WarehouseError where there are none."""
     voted = sorted({judge for judge in frame["judge"] if isinstance(judge, str)})
     if judges:
-        judges = with_named_judges(judges, voted)
-        frame = frame[[isinstance(judge, str) and is_judge_meant(judge, judges) for judge in frame["judge"]]]
+        judges = resolve_judges(judges, voted)
+        frame = frame[[isinstance(judge, str) and matches_judge(judge, judges) for judge in frame["judge"]]]
     if not len(frame) and judges:
-        known = and_more(voted, _JUDGES_THAT_VOTED) if voted else "none"
+        known = list_first_names(voted, _JUDGES_THAT_VOTED) if voted else "none"
         raise WarehouseError(f"nothing to show: no votes of {', '.join(judges)}; judges that voted: {known}")
     frame = frame[(frame["reviewer_kind"] == reviewer_kind) | (reviewer_kind is None)]
     if not len(frame):
@@ -220,12 +222,12 @@ def of_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[s
     return frame
 
 
-def group_label(group: Iterable[Any]) -> str:
+def format_group_label(group: Iterable[Any]) -> str:
     """The parts of a group that are there; people's votes have no judge."""
     return ", ".join(str(part) for part in group if not pd.isna(part))
 
 
-def _of_family(frame: pd.DataFrame, family: str | None) -> pd.DataFrame:
+def _filter_family(frame: pd.DataFrame, family: str | None) -> pd.DataFrame:
     if family is not None and family not in set(frame["family"]):
         raise WarehouseError(
             f"nothing to show: no votes on responses of {family}; there are some of {', '.join(sorted(set(frame['family'])))}"
@@ -233,39 +235,41 @@ def _of_family(frame: pd.DataFrame, family: str | None) -> pd.DataFrame:
     return frame if family is None else frame[frame["family"] == family]
 
 
-def _lines(frame: pd.DataFrame) -> Iterator[str]:
+def _describe_fits(frame: pd.DataFrame) -> Iterator[str]:
     """What holds of each fit as a whole."""
     for group, rows in frame.groupby(_GROUPED_BY, sort=False, dropna=False):
         one = rows.iloc[0]
-        said = [f"{counted(int(one['votes']), 'vote')}, {counted(int(one['reviewers']), 'reviewer')}"]
+        said = [f"{format_count(int(one['votes']), 'vote')}, {format_count(int(one['reviewers']), 'reviewer')}"]
         if pd.notna(one["longer_share"]):
-            said.append(f"the longer text is preferred in {one['longer_share']:.3f}{_ends_of(one)} of those that are no ties")
+            said.append(
+                f"the longer text is preferred in {one['longer_share']:.3f}{_format_interval(one)} of those that are no ties"
+            )
         if pd.notna(one["flip_rate"]):
             said.append(f"flip rate {one['flip_rate']:.3f}")
         if pd.notna(one["first_share"]):
             said.append(f"{one['first_share']:.3f} of decisions for the text that stood first")
-        said += _of_choice(one)
-        yield f"{group_label(group)}: {'; '.join(said)}"
-    yield from _notes(frame)
+        said += _describe_choice(one)
+        yield f"{format_group_label(group)}: {'; '.join(said)}"
+    yield from _describe_limited_intervals(frame)
 
 
-def _notes(frame: pd.DataFrame) -> Iterator[str]:
+def _describe_limited_intervals(frame: pd.DataFrame) -> Iterator[str]:
     """Which fits have intervals with a limit."""
     noted = frame.dropna(subset="note").drop_duplicates(_GROUPED_BY)
     for row in noted.head(_NOTES_SHOWN).to_dict("records"):
-        yield f"note: {group_label(row[name] for name in _GROUPED_BY)}: {row['note']}"
+        yield f"note: {format_group_label(row[name] for name in _GROUPED_BY)}: {row['note']}"
     if (more := len(noted) - _NOTES_SHOWN) > 0:
-        yield f"note: the same holds of {counted(more, 'more fit')}; the column note has them"
+        yield f"note: the same holds of {format_count(more, 'more fit')}; the column note has them"
 
 
-def _of_choice(one: pd.Series[Any]) -> Iterator[str]:
+def _describe_choice(one: pd.Series[Any]) -> Iterator[str]:
     """Which votes are among those of a fit, or left out, and how it was made where that is not the usual way."""
     if pd.notna(one["self_judged"]) and one["self_judged"]:
-        yield f"{counted(int(one['self_judged']), 'vote')} self-judged: on a response of the judge's own maker"
+        yield f"{format_count(int(one['self_judged']), 'vote')} self-judged: on a response of the judge's own maker"
     if pd.notna(one["self_judged_left_out"]) and one["self_judged_left_out"]:
-        yield f"{counted(int(one['self_judged_left_out']), 'self-judged vote')} left out"
+        yield f"{format_count(int(one['self_judged_left_out']), 'self-judged vote')} left out"
     if one["leaks_left_out"]:
-        yield f"{counted(int(one['leaks_left_out']), 'vote')} left out for a leak risk"
+        yield f"{format_count(int(one['leaks_left_out']), 'vote')} left out for a leak risk"
     if pd.notna(one["items"]):
         yield f"only items that fit {one['items']}"
     if pd.notna(one["unweighted"]):
@@ -274,11 +278,11 @@ def _of_choice(one: pd.Series[Any]) -> Iterator[str]:
         yield f"a text twice as long has {one['length_effect']:+.3f} logits; the scores are those of equally long texts"
 
 
-def _ends_of(one: pd.Series[Any]) -> str:
+def _format_interval(one: pd.Series[Any]) -> str:
     return "" if pd.isna(one["longer_low"]) else f" ({one['longer_low']:.3f} to {one['longer_high']:.3f})"
 
 
-def _votes_now() -> list[PlayersVote]:
+def _read_current_votes() -> list[PlayersVote]:
     return [vote for kind in REVIEWER_KINDS for vote in stored_votes(kind)[1]]
 
 
@@ -288,7 +292,8 @@ def _check_votes(warehouse: Warehouse, votes: list[PlayersVote], items: tuple[st
         raise WarehouseError(
             "no votes yet: `dtef preference vote` asks a person for some, `dtef preference vote --judge MODEL` a model"
         )
-    if votes and not votes_on_items(votes, items):
+    if votes and not filter_by_item(votes, items):
         raise ConfigError(
-            f"preference.items, in the panel file: no votes on {', '.join(items)}; items: {and_more(sorted({one.item_id for one in votes}), 3)}"
+            f"preference.items, in the panel file: no votes on {', '.join(items)}; items: "
+            f"{list_first_names(sorted({one.item_id for one in votes}), 3)}"
         )

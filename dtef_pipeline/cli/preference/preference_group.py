@@ -13,9 +13,9 @@ from dtef_pipeline.cli.options import (
     Option,
     choice,
     existing_path,
+    family_option,
     flag,
     lines_as_json,
-    of_family,
     refuse_others,
     several,
     whole_number,
@@ -23,12 +23,12 @@ from dtef_pipeline.cli.options import (
 )
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.store_commands import of_admin
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 
-def of_voted_family(help: str) -> Option:
+def vote_family_option(help: str) -> Option:
     """`--family` of a command about votes: of which some are on responses that other tools stored."""
-    return of_family(None, help, others=("elsewhere",))
+    return family_option(None, help, others=("elsewhere",))
 
 
 _MOST_TOLD = 2_000
@@ -55,7 +55,7 @@ def preference() -> None:
 
 
 @preference.command(short_help="Make pairs of stored responses for people to compare.")
-@of_family("qa", "Family of evaluations whose responses are paired.")
+@family_option("qa", "Family of evaluations whose responses are paired.")
 @several(
     "--only",
     metavar="PATTERN",
@@ -88,7 +88,7 @@ def pairs(**given: Any) -> None:
     metavar="NAME",
     help="Let this model vote: a model or collection that `dtef models` lists, or a litellm string",
 )
-@of_voted_family("Only pairs of this family.  [default: all]")
+@vote_family_option("Only pairs of this family.  [default: all]")
 @whole_number(
     "--pairs",
     "most",
@@ -104,7 +104,7 @@ def pairs(**given: Any) -> None:
 @choice("--choice", among=["A", "B", "tie"], help="With --pair: which text is better, as they were shown.")
 @click.option("--confidence", type=click.IntRange(1, 5), help="With --pair: how certain that is; 5 is the most.")
 @click.option(
-    "--justification", default="", metavar="TEXT", help=f"With --pair: why, in at most {counted(_MOST_TOLD, 'character')}."
+    "--justification", default="", metavar="TEXT", help=f"With --pair: why, in at most {format_count(_MOST_TOLD, 'character')}."
 )
 @click.option("--max-cost-usd", multiple=True, metavar="USD", help="With --judge: US dollars that the run may cost at most.")
 @click.option("--max-calls", multiple=True, metavar="N", help="With --judge: calls that the run may make at most.")
@@ -159,7 +159,7 @@ def _take_votes(reviewer: str, given: Mapping[str, Any]) -> None:
 
 @preference.command(short_help="List the votes, follow one back, or let one count no more.")
 @click.argument("vote", required=False)
-@of_voted_family("Only votes on responses of this family.  [default: all]")
+@vote_family_option("Only votes on responses of this family.  [default: all]")
 @click.option("--void", "reason", metavar="REASON", help="Let VOTE count no more, for this reason.")
 @click.option("--consent", metavar="REVIEWER", help="Note that exports may show the id of this reviewer.")
 @click.option(
@@ -196,11 +196,11 @@ def votes(
     if reason is not None and vote is None:
         raise click.UsageError("--void: allowed with VOTE.")
     if reason is not None and vote is not None:
-        preference_votes.void_vote(vote, reason, who)
+        preference_votes.cancel_vote(vote, reason, who)
     elif vote is not None:
-        preference_votes.audit_vote(vote, output)
+        preference_votes.show_vote_history(vote, output)
     elif consent or no_consent:
-        preference_votes.note_reviewer(consent or no_consent or "", bool(consent), who)
+        preference_votes.record_reviewer(consent or no_consent or "", bool(consent), who)
     elif actions:
         preference_votes.list_actions(output)
     else:
@@ -209,7 +209,7 @@ def votes(
 
 @preference.command(short_help="Show whose responses reviewers prefer, also beside metrics.")
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@of_voted_family("Only votes on responses of this family.  [default: each by itself; with --now all together]")
+@vote_family_option("Only votes on responses of this family.  [default: each by itself; with --now all together]")
 @click.option(
     "--partition",
     default="all",

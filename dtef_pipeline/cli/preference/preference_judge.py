@@ -14,21 +14,28 @@ from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import Played, play
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.cli.role_budgets import budgets_given
-from dtef_pipeline.cli.started_runs import say_used
+from dtef_pipeline.cli.role_budgets import parse_budgets
+from dtef_pipeline.cli.started_runs import print_usage
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.preference.judged_pairs import PAIR_ORDERS, PairLook, judge_reviewer_id, pair_judges, pair_verdict
-from dtef_pipeline.text.counted import counted
-from resources.evaluations.run_manifests import this_run
+from dtef_pipeline.text.counted import format_count
+from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
 from resources.gateway.askable import refuse_early
-from resources.gateway.progress import RunProgress, shown_progress
+from resources.gateway.progress import RunProgress, display_progress
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
-from resources.votes.vote_store import JudgedPair, VoteStore, add_judge, own_pairs, pairs_voted_on_in_its_name, take_judged
+from resources.votes.vote_store import (
+    JudgeVote,
+    VoteStore,
+    add_judge,
+    count_impersonated_pairs,
+    list_own_pairs,
+    store_judge_votes,
+)
 
 _PAIRS_JUDGED_TOGETHER = 500
 
@@ -53,48 +60,50 @@ def judge(
     max_calls: Sequence[str],
 ) -> int:
     """The exit code: 1 where some pair got no vote."""
-    settings = Settings.from_environment()
+    settings = Settings.read_environment()
     no_own_judge = vote_settings(settings).no_own_judge
     known = known_models(settings, COMPUTED_MODELS)
     judges = pair_judges(models, known)
-    given = budgets_given(max_cost_usd, max_calls)
+    given = parse_budgets(max_cost_usd, max_calls)
     budget = Budget(max_cost_usd=given.get("max_cost_usd"), max_calls=given.get("max_calls"))
     if given["budgets"] or given["role_budgets"]:
         raise ConfigError("--max-cost-usd and --max-calls: allowed here: a number alone, as everybody who is asked judges")
     unvoted = 0
-    with ResponseStore(settings.responses_url, this_run) as responses, VoteStore(settings.responses_url) as store:
+    with ResponseStore(settings.responses_url, describe_this_run) as responses, VoteStore(settings.responses_url) as store:
         gateway = Gateway(responses, budget=budget, provider_limits=settings.provider_limits)
         refuse_early(judges, "base", gateway.accounts, responses, os.environ)
         for spec in judges:
-            waiting = _waiting(spec, store, family, most, known.own_servers, no_own_judge)
-            unvoted += _judged_by(spec, gateway, store, waiting)
-    say_used(gateway.used)
+            waiting = _find_waiting_pairs(spec, store, family, most, known.own_servers, no_own_judge)
+            unvoted += _judge_pairs(spec, gateway, store, waiting)
+    print_usage(gateway.used)
     return 1 if unvoted else 0
 
 
-def _waiting(
+def _find_waiting_pairs(
     spec: ModelSpec, store: VoteStore, family: str | None, most: int | None, own_servers: Collection[str], no_own_judge: bool
 ) -> list[str]:
     """The pairs that are judged; says how many are, or are not, for holding a response of the judge's own maker, and how many are not because
     somebody voted in the judge's name."""
     reviewer_id = judge_reviewer_id(spec)
     every = store.waiting(reviewer_id, len(store.pairs(family)), family)
-    if taken := pairs_voted_on_in_its_name(store, reviewer_id, family):
-        say(f"{spec.name}: {counted(taken, 'pair')} left out: the vote of a person stands under this judge's id, {reviewer_id}")
-    own = own_pairs(store, reviewer_id, own_servers)
+    if taken := count_impersonated_pairs(store, reviewer_id, family):
+        say(
+            f"{spec.name}: {format_count(taken, 'pair')} left out: the vote of a person stands under this judge's id, {reviewer_id}"
+        )
+    own = list_own_pairs(store, reviewer_id, own_servers)
     left_out = sum(one in own for one in every) if no_own_judge else 0
     waiting = [one for one in every if not (no_own_judge and one in own)][:most]
     if left_out:
-        say(f"{spec.name}: {counted(left_out, 'pair')} left out: a response is of its own maker")
+        say(f"{spec.name}: {format_count(left_out, 'pair')} left out: a response is of its own maker")
     elif many := sum(one in own for one in waiting):
         say(
-            f"{spec.name}: {counted(many, 'pair')} of {len(waiting):,} with a response of its own maker: these votes are self-judged; "
+            f"{spec.name}: {format_count(many, 'pair')} of {len(waiting):,} with a response of its own maker: these votes are self-judged; "
             "`no_own_judge: true` in the panel file leaves such pairs out"
         )
     return waiting
 
 
-def _judged_by(spec: ModelSpec, gateway: Gateway, store: VoteStore, waiting: Sequence[str]) -> int:
+def _judge_pairs(spec: ModelSpec, gateway: Gateway, store: VoteStore, waiting: Sequence[str]) -> int:
     """How many pairs got no vote."""
     reviewer_id = judge_reviewer_id(spec)
     if not waiting:
@@ -102,7 +111,7 @@ def _judged_by(spec: ModelSpec, gateway: Gateway, store: VoteStore, waiting: Seq
         return 0
     add_judge(store, reviewer_id)
     tally = _Tally()
-    with shown_progress(say) as display:
+    with display_progress(say) as display:
         gateway.tell, progress = display.say, RunProgress(display, {spec.name: len(PAIR_ORDERS) * len(waiting)})
 
         def ask(requests: Sequence[Request]) -> Mapping[str, Failure]:
@@ -113,7 +122,7 @@ def _judged_by(spec: ModelSpec, gateway: Gateway, store: VoteStore, waiting: Seq
         for start in range(0, len(waiting), _PAIRS_JUDGED_TOGETHER):
             some = waiting[start : start + _PAIRS_JUDGED_TOGETHER]
             _take(some, spec, reviewer_id, ask, gateway, store, tally)
-    for line in _lines(tally, len(waiting)):
+    for line in _format_tally(tally, len(waiting)):
         say(f"{spec.name}: {line}")
     return sum(tally.unvoted.values())
 
@@ -129,11 +138,11 @@ def _take(
 ) -> None:
     """Ask about the pairs in both orders, and store the votes."""
     names = store.hidden_names()
-    pairs = [store.served(one, names) for one in pair_ids]
+    pairs = [store.reviewer_view(one, names) for one in pair_ids]
     played = play([PairLook(pair, spec, order) for pair in pairs for order in PAIR_ORDERS], ask, gateway.store.responses)
     judged = []
     for place, pair in enumerate(pairs):
-        verdict = pair_verdict(_outcomes(played[2 * place]), _outcomes(played[2 * place + 1]))
+        verdict = pair_verdict(_list_outcomes(played[2 * place]), _list_outcomes(played[2 * place + 1]))
         tally.first += verdict.first
         tally.decided += verdict.decided
         if verdict.choice is None:
@@ -141,28 +150,30 @@ def _take(
             continue
         tally.ties += verdict.choice == "tie"
         tally.flipped += verdict.flipped
-        judged.append(JudgedPair(pair.pair_id, verdict.choice, verdict.justification))
+        judged.append(JudgeVote(pair.pair_id, verdict.choice, verdict.justification))
     tally.votes += len(judged)
-    take_judged(store, reviewer_id, judged)
+    store_judge_votes(store, reviewer_id, judged)
 
 
-def _outcomes(played: Played) -> list[Response | Failure]:
+def _list_outcomes(played: Played) -> list[Response | Failure]:
     return [*played.responses, *([played.failure] if played.failure else [])]
 
 
-def _lines(tally: _Tally, pairs: int) -> list[str]:
-    found = [f"{counted(tally.votes, 'vote')} on {counted(pairs, 'pair')}, {counted(tally.ties, 'tie')} among them"]
+def _format_tally(tally: _Tally, pairs: int) -> list[str]:
+    found = [
+        f"{format_count(tally.votes, 'vote')} on {format_count(pairs, 'pair')}, {format_count(tally.ties, 'tie')} among them"
+    ]
     if tally.votes:
         found.append(
-            f"flip rate {tally.flipped / tally.votes:.3f}: {counted(tally.flipped, 'verdict')} did not survive the swap of the texts, "
+            f"flip rate {tally.flipped / tally.votes:.3f}: {format_count(tally.flipped, 'verdict')} did not survive the swap of the texts, "
             "and became ties"
         )
     if tally.decided:
         found.append(
-            f"position: {tally.first / tally.decided:.3f} of {counted(tally.decided, 'decision')} went to the text that stood first "
+            f"position: {tally.first / tally.decided:.3f} of {format_count(tally.decided, 'decision')} went to the text that stood first "
             "(.5: the place plays no part)"
         )
     if tally.unvoted:
-        told = ", ".join(f"{reason} {number}" for reason, number in sorted(tally.unvoted.items()))
-        found.append(f"no vote on {counted(sum(tally.unvoted.values()), 'pair')}, for want of a verdict: {told}")
+        reasons_text = ", ".join(f"{reason} {number}" for reason, number in sorted(tally.unvoted.items()))
+        found.append(f"no vote on {format_count(sum(tally.unvoted.values()), 'pair')}, for want of a verdict: {reasons_text}")
     return found

@@ -12,26 +12,26 @@ import click
 import pyarrow as pa
 
 from dtef_pipeline.api.review.feedback_bodies import PairsWanted
-from dtef_pipeline.api.review.paired_responses import for_people, pair_stored
+from dtef_pipeline.api.review.paired_responses import pair_stored, prepare_for_people
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.terminal import terminal_fit, whole_frame
+from dtef_pipeline.cli.terminal import compute_terminal_fit, whole_frame
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.preference.ballots import read_ballot, read_id
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from dtef_pipeline.preference.paired_csv import read_pairs_csv
-from dtef_pipeline.preference.vote_records import pair_record, response_record
+from dtef_pipeline.preference.vote_records import build_response_record, pair_record
 from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.site.vote_page import vote_page
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.printable import printable
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.printable import escape_terminal
 from resources.known_models import known_models
 from resources.settings import Settings
-from resources.votes.vote_files import AddedVotes, Line, add_lines, export_votes, import_votes
+from resources.votes.vote_files import Line, VoteImportResult, add_lines, export_votes, import_votes
 from resources.votes.vote_queries import JUDGE_KIND, refuse_judge
-from resources.votes.vote_store import VoteStore, own_pairs
-from resources.votes.vote_tables import time_of
+from resources.votes.vote_store import VoteStore, list_own_pairs
+from resources.votes.vote_tables import decode_time
 
 _EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")
 
@@ -46,7 +46,7 @@ def make_pairs(
     per_item: int | None,
     who: str | None,
 ) -> None:
-    settings = Settings.from_environment()
+    settings = Settings.read_environment()
     asked = PairsWanted.model_construct(
         family=family,
         only=list(only),
@@ -57,13 +57,13 @@ def make_pairs(
         per_item=per_item,
     )
     with _store() as store:
-        done = pair_stored(store, open_warehouse(), settings, asked, who or user_name())
+        done = pair_stored(store, open_warehouse(), settings, asked, who or get_user_name())
         if not done.responses:
             also = "; baselines, which there are, stand in pairs with --baselines" if done.computed else ""
             raise ConfigError(
                 f"no stored response of {family} fits{also}; `dtef responses --family {family}` lists what there is"
             )
-        click.echo(f"{store.name}: {counted(done.new, 'new pair')} of {counted(done.responses, 'response')}")
+        click.echo(f"{store.name}: {format_count(done.new, 'new pair')} of {format_count(done.responses, 'response')}")
     if not done.pair_ids:
         click.echo(
             "Nothing is left to pair: each pair needs two players with different texts, names aside, on the same item and draw."
@@ -72,13 +72,13 @@ def make_pairs(
 
 def ask_reviewer(reviewer: str, family: str | None, most: int) -> None:
     with _store() as store:
-        _person(store, reviewer)
+        _require_person(store, reviewer)
         for place in range(most):
             pair = store.next_pair(reviewer, family)
             if pair is None:
                 click.echo("There is no pair left to vote on." if place else "There is no pair to vote on.")
                 return
-            _show(*_for_people(store, [pair]))
+            _show(*_lay_out_pairs(store, [pair]))
             choice = click.prompt("Which is better", type=click.Choice(["A", "B", "tie"], case_sensitive=False))
             confidence = click.prompt("How certain (1 to 5)", type=click.IntRange(1, 5))
             why = click.prompt("Why (may be empty)", default="", show_default=False)
@@ -92,18 +92,18 @@ def take_vote(values: Mapping[str, Any]) -> None:
         click.echo(f"vote {store.take(ballot)}")
 
 
-def void_vote(vote_id: str, reason: str, who: str | None) -> None:
+def cancel_vote(vote_id: str, reason: str, who: str | None) -> None:
     with _store() as store:
-        store.void(vote_id, who or user_name(), reason)
+        store.void(vote_id, who or get_user_name(), reason)
     click.echo(f"vote {vote_id} counts no more; its reviewer cannot vote on the pair again")
 
 
-def note_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
+def record_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
     with _store() as store:
-        _person(store, reviewer)
+        _require_person(store, reviewer)
         if store.reviewer(reviewer) is None and all(one.reviewer_id != reviewer for _, one, _ in store.votes(None)):
             raise ConfigError(f"reviewer {reviewer!r}: no vote of that id; allowed: an id that `dtef preference votes` lists")
-        store.say_of_reviewer(reviewer, consent=consent, who=who or user_name())
+        store.record_consent(reviewer, consent=consent, who=who or get_user_name())
     click.echo(f"exports show {'the id' if consent else 'a pseudonym'} of {reviewer}")
 
 
@@ -111,8 +111,8 @@ def list_votes(output: str, family: str | None) -> None:
     with _store() as store:
         votes = store.votes(family)
         judges = {one.reviewer_id for _, one, _ in votes if one.reviewer_kind == JUDGE_KIND}
-        served = known_models(Settings.from_environment(), COMPUTED_MODELS).own_servers if judges else ()
-        own = {judge: own_pairs(store, judge, served) for judge in judges}
+        served = known_models(Settings.read_environment(), COMPUTED_MODELS).own_servers if judges else ()
+        own = {judge: list_own_pairs(store, judge, served) for judge in judges}
     rows = [
         {
             "vote": vote_id,
@@ -128,20 +128,20 @@ def list_votes(output: str, family: str | None) -> None:
         }
         for vote_id, one, voided in votes
     ]
-    _table(rows, output, ["vote", "choice"])
+    _print_table(rows, output, ["vote", "choice"])
 
 
-def audit_vote(vote_id: str, output: str) -> None:
+def show_vote_history(vote_id: str, output: str) -> None:
     with _store() as store:
         rows = store.audit(vote_id)
     if output != "table":
-        _table(rows, output, [])
+        _print_table(rows, output, [])
         return
     # A row has more columns than a terminal: one line each.
     width = 2 + max(map(len, rows[0]))
     for row in rows:
         for name, value in row.items():
-            click.echo(f"{name:<{width}}{printable(str('-' if value is None else value))}")
+            click.echo(f"{name:<{width}}{escape_terminal(str('-' if value is None else value))}")
         click.echo()
 
 
@@ -151,15 +151,17 @@ def export_file(path: Path, justifications: bool, who: str | None) -> None:
             f"{path}: an export is JSON lines; allowed endings: {', '.join(_EXPORT_ENDINGS)}. For a table: dtef preference votes --csv"
         )
     with _store() as store:
-        written = export_votes(store, path, who or user_name(), justifications=justifications)
-        click.echo(f"{path}: {counted(written, 'line')} of {store.name}")
+        written = export_votes(store, path, who or get_user_name(), justifications=justifications)
+        click.echo(f"{path}: {format_count(written, 'line')} of {store.name}")
 
 
 def list_actions(output: str) -> None:
     with _store() as store:
-        rows = [one | {"done_at": time_of(one["done_at"])} for one in store.actions()]
+        rows = [one | {"done_at": decode_time(one["done_at"])} for one in store.actions()]
     columns = ("done_at", "who", "what", "before", "after")
-    _table([{name: one[name] for name in columns} for one in rows], output, ["what"], none="Nobody has done anything yet.")
+    _print_table(
+        [{name: one[name] for name in columns} for one in rows], output, ["what"], none="Nobody has done anything yet."
+    )
 
 
 def import_file(path: Path, responses: Path | None, prompts: Path | None, who: str | None) -> None:
@@ -167,17 +169,17 @@ def import_file(path: Path, responses: Path | None, prompts: Path | None, who: s
     if not is_csv and (responses or prompts):
         raise ConfigError("--responses and --prompts go with a CSV alone: JSON lines hold the responses themselves")
     with _store() as store:
-        by = who or user_name()
+        by = who or get_user_name()
         done = _import_csv(store, path, responses, prompts, by) if is_csv else import_votes(store, path, by)
-        added = ", ".join(counted(count, kind) for kind, count in done.added.items()) or "nothing"
+        added = ", ".join(format_count(count, kind) for kind, count in done.added.items()) or "nothing"
         click.echo(f"{store.name}: {added} added from {path}, {done.known:,} there already")
 
 
 def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
     with _store() as store:
-        _person(store, reviewer)
+        _require_person(store, reviewer)
         names = store.hidden_names()
-        pairs = _for_people(store, [store.served(one, names) for one in store.waiting(reviewer, most, family)])
+        pairs = _lay_out_pairs(store, [store.reviewer_view(one, names) for one in store.waiting(reviewer, most, family)])
     if not pairs:
         raise ConfigError("there is no pair left for this reviewer; `dtef preference pairs` makes pairs of stored responses")
     path = out / "votes.html"
@@ -186,24 +188,26 @@ def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
         path.write_text(vote_page(pairs, reviewer), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror or error}") from None
-    click.echo(f"{path}: {counted(len(pairs), 'pair')}; `dtef import votes FILE` takes the votes that the reviewer downloads")
+    click.echo(
+        f"{path}: {format_count(len(pairs), 'pair')}; `dtef import votes FILE` takes the votes that the reviewer downloads"
+    )
 
 
-def _for_people(store: VoteStore, pairs: Sequence[BlindedPair]) -> list[BlindedPair]:
+def _lay_out_pairs(store: VoteStore, pairs: Sequence[BlindedPair]) -> list[BlindedPair]:
     """The pairs as their families lay them out for people."""
     family_of = {one.pair_id: one.family for one in store.pairs()}
-    return [for_people(family_of[pair.pair_id], pair) for pair in pairs]
+    return [prepare_for_people(family_of[pair.pair_id], pair) for pair in pairs]
 
 
-def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: Path | None, who: str) -> AddedVotes:
+def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: Path | None, who: str) -> VoteImportResult:
     rated = read_pairs_csv(path, responses, prompts)
     every = {side.response_id: side for one in rated for side in (one.left, one.right)}
-    pairs = {one.pair.pair_id: store.keyed(one.pair) for one in rated}
-    replaced = store.names_in(list(every.values()), list(pairs.values()))
-    lines = [Line(str(path), None, "response", response_record(one, None)) for one in every.values()]
+    pairs = {one.pair.pair_id: store.make_keyed(one.pair) for one in rated}
+    replaced = store.count_names(list(every.values()), list(pairs.values()))
+    lines = [Line(str(path), None, "response", build_response_record(one, None)) for one in every.values()]
     lines += [Line(str(path), None, "pair", pair_record(one, replaced[one.pair_id], None)) for one in pairs.values()]
     for one in rated:
-        record = store.imported_vote(
+        record = store.build_imported_vote(
             pairs[one.pair.pair_id].pair_id, one.reviewer_id, one.choice, one.shown_as_a, one.confidence
         )
         lines.append(Line(str(path), one.line, "vote", record, is_of_another_tool=True))
@@ -212,17 +216,19 @@ def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: P
 
 def _show(pair: BlindedPair) -> None:
     for title, text in (("Asked", pair.prompt), ("A", pair.run_a), ("B", pair.run_b)):
-        click.echo(f"{click.style(f'--- {title} ---', bold=True)}\n{printable(text)}\n")
+        click.echo(f"{click.style(f'--- {title} ---', bold=True)}\n{escape_terminal(text)}\n")
 
 
-def _table(rows: Sequence[Mapping[str, Any]], output: str, kept: Sequence[str], none: str = "There are no votes.") -> None:
+def _print_table(
+    rows: Sequence[Mapping[str, Any]], output: str, kept: Sequence[str], none: str = "There are no votes."
+) -> None:
     if not rows and output == "table":
         click.echo(none)
         return
-    click.echo(render(whole_frame(pa.Table.from_pylist(list(rows))), output, fit=terminal_fit(list(kept))))
+    click.echo(render(whole_frame(pa.Table.from_pylist(list(rows))), output, fit=compute_terminal_fit(list(kept))))
 
 
-def _person(store: VoteStore, reviewer: str) -> None:
+def _require_person(store: VoteStore, reviewer: str) -> None:
     """Raises ConfigError for what is no id of a person."""
     try:
         refuse_judge(store.database, read_id("--reviewer", reviewer), "--reviewer")
@@ -230,7 +236,7 @@ def _person(store: VoteStore, reviewer: str) -> None:
         raise ConfigError(str(error)) from None
 
 
-def user_name() -> str:
+def get_user_name() -> str:
     """Of the user of this computer, for the record of actions."""
     try:
         return getpass.getuser()
@@ -239,4 +245,4 @@ def user_name() -> str:
 
 
 def _store() -> VoteStore:
-    return VoteStore(Settings.from_environment().responses_url)
+    return VoteStore(Settings.read_environment().responses_url)

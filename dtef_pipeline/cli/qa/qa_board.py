@@ -15,23 +15,25 @@ from dtef_pipeline.cli.families import CommandFamily, fitting_rows, require_roll
 from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.result_views import QA_VIEWS, RETRIEVAL_STAGE_TABLE
-from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards, retrieval_means
+from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, build_qa_boards, compute_retrieval_means
 from dtef_pipeline.qa.tables import QA_BOARDS, QA_CUTS
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from resources.gateway.progress import waiting
-from resources.warehouse import Warehouse, part_of_family
+from resources.warehouse import Warehouse, build_family_levels
 
 
 def _rows(warehouse: Warehouse, family: CommandFamily, view: BoardView, suites: Sequence[str], *, served: bool) -> pd.DataFrame:
     """The rows of a view. `served`: whether models that one name stands for have rows of their own."""
     if view.table != RETRIEVAL_STAGE_TABLE:
         require_rolled_up(warehouse, family.name, view.table, family.stored.scored)
-    rows = _split_boards(warehouse, view) if served else warehouse.rows(view.table, **part_of_family(view.table, family.name))
+    rows = (
+        _split_boards(warehouse, view) if served else warehouse.rows(view.table, **build_family_levels(view.table, family.name))
+    )
     frame = view_frame(family, view, rows)
     frame = fitting_rows(frame.rename(columns={"first_level": "suite"}), "suite", suites, "--suite")
     if view.check:
         return frame[frame["check"] == view.check].reset_index(drop=True)
-    return retrieval_means(frame) if view.table == RETRIEVAL_STAGE_TABLE and len(frame) else frame
+    return compute_retrieval_means(frame) if view.table == RETRIEVAL_STAGE_TABLE and len(frame) else frame
 
 
 def _split_boards(warehouse: Warehouse, view: BoardView) -> pa.Table:
@@ -42,17 +44,17 @@ def _split_boards(warehouse: Warehouse, view: BoardView) -> pa.Table:
 
     def split(connection: duckdb.DuckDBPyConnection) -> pa.Table:
         split_served(connection, "qa_scores", "qa_responses", ["request_key", "model_variant"])
-        return qa_boards(connection, exposure=known_suites(None).exposure)[view.table]
+        return build_qa_boards(connection, exposure=known_suites(None).exposure)[view.table]
 
     with waiting("making boards"):
         return warehouse.query(split, only=[*QA_BOARD_READS, "qa_responses"])
 
 
-def _exposed(warehouse: Warehouse, view: BoardView, frame: pd.DataFrame, suites: Sequence[str]) -> Iterator[str]:
+def _list_exposed_suites(warehouse: Warehouse, view: BoardView, frame: pd.DataFrame, suites: Sequence[str]) -> Iterator[str]:
     """Of which suites the answers may be in the training data."""
     if "exposure" in frame:
         public = frame[frame["exposure"].fillna("") != ""].drop_duplicates("suite")
         yield from (f"{suite}: {why}" for suite, why in zip(public["suite"], public["exposure"], strict=True))
 
 
-QA_COMMANDS = CommandFamily("qa", QA_WATCHED, QA_VIEWS, QA_CUTS, _rows, _exposed, remedy=SERVED_REMEDY)
+QA_COMMANDS = CommandFamily("qa", QA_WATCHED, QA_VIEWS, QA_CUTS, _rows, _list_exposed_suites, remedy=SERVED_REMEDY)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.cli.family_verbs import AddedParts, Checked, FamilyFiles, boards_follow
-from dtef_pipeline.cli.opened_warehouse import stored_keys
+from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles, describe_board_update
+from dtef_pipeline.cli.opened_warehouse import list_stored_keys
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
@@ -23,19 +23,19 @@ from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
 from dtef_pipeline.qa.tables import QA_RESPONSE_KEY, QA_SPACE, QA_TABLES
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.item_files import ITEM_NOTES, QaSource, source_hash
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.stage.noted_files import Added
+    from assets.stage.noted_files import AddResult
 
 _OF_FILES = ("qa_items", "qa_findings")
 """Tables that the files of a part are read into."""
 
 
 @dataclass(frozen=True, slots=True)
-class LostItems:
+class ItemLoss:
     """The items of a part that a file of another place has not."""
 
     source: QaSource
@@ -47,22 +47,22 @@ class LostItems:
     """How many responses to them have a score."""
 
     def __str__(self) -> str:
-        return f"{counted(len(self.items), 'item')} with {counted(self.scored, 'scored response')}"
+        return f"{format_count(len(self.items), 'item')} with {format_count(self.scored, 'scored response')}"
 
 
-def refuse_replacing(lost: Sequence[LostItems], spec: SuiteSpec) -> None:
+def refuse_replacing(lost: Sequence[ItemLoss], spec: SuiteSpec) -> None:
     """Raises ConfigError where items would be lost."""
     if not lost:
         return
     another = (
         "--part NAME gives this one another name" if spec.layout == INTERVIEW_LAYOUT else "--suites gives it a suite of its own"
     )
-    more = f"; so would {counted(len(lost) - 1, 'other part')}" if lost[1:] else ""
+    more = f"; so would {format_count(len(lost) - 1, 'other part')}" if lost[1:] else ""
     first = f"{lost[0].source.key} is the part of {lost[0].earlier}: {lost[0]} of it would be lost to {lost[0].source.path}"
     raise ConfigError(f"{first}{more}: {another}, --replace has it take the place")
 
 
-def drop_lost(warehouse: Warehouse, lost: Sequence[LostItems]) -> None:
+def remove_lost_items(warehouse: Warehouse, lost: Sequence[ItemLoss]) -> None:
     """Take the rows of the items out of all tables of their parts, so that no board has them. Stored responses stay."""
     for one in lost:
         at, gone = QA_SPACE.levels(one.source.key), pa.array(one.items, pa.string())
@@ -71,10 +71,10 @@ def drop_lost(warehouse: Warehouse, lost: Sequence[LostItems]) -> None:
                 continue
             below = [level for level in spec.levels if level not in at]
             for levels in [{**at, below[0]: value} for value in warehouse.values(table, below[0], **at)] if below else [at]:
-                _drop_rows(warehouse, table, levels, gone)
+                _remove_rows(warehouse, table, levels, gone)
 
 
-def _drop_rows(warehouse: Warehouse, table: str, levels: Mapping[str, str], items: pa.Array) -> None:
+def _remove_rows(warehouse: Warehouse, table: str, levels: Mapping[str, str], items: pa.Array) -> None:
     """What cannot be read stays for the command that makes it anew."""
     rows = warehouse.rows(table, **levels)
     left = rows.filter(pc.invert(pc.is_in(rows["item_id"], items)))
@@ -86,24 +86,24 @@ def _drop_rows(warehouse: Warehouse, table: str, levels: Mapping[str, str], item
         warehouse.fs.delete_dir(warehouse.folder(table, **levels))
 
 
-def lost_items(warehouse: Warehouse, added: AddedFiles, sources: Sequence[QaSource]) -> Iterator[LostItems]:
+def find_lost_items(warehouse: Warehouse, added: AddedFiles, sources: Sequence[QaSource]) -> Iterator[ItemLoss]:
     """By part what would be lost to a file of another place, where something would.
 
     A changed file at its place, and a file that was moved, take the place of the earlier one as they always do.
     """
     new = {(item.part, item.item_id, item.text, truth_id(item)) for item in added.loaded.items}
     for source in sources:
-        known = _known(warehouse, source.key)
+        known = _read_known_source(warehouse, source.key)
         if known is None or _is_one_place(Path(known.path), Path(source.path)):
             continue
         columns = ["item_id", "text", "truth_id"]
         rows = warehouse.rows("qa_items", columns=columns, **QA_SPACE.levels(source.key))
         items = [row["item_id"] for row in rows.to_pylist() if (source.part, *(row[name] for name in columns)) not in new]
         if items:
-            yield LostItems(source, known.path, items, _scored(warehouse, source.key, items))
+            yield ItemLoss(source, known.path, items, _count_scored(warehouse, source.key, items))
 
 
-def _known(warehouse: Warehouse, key: str) -> QaSource | None:
+def _read_known_source(warehouse: Warehouse, key: str) -> QaSource | None:
     """None also where the note cannot be read: adding writes it anew."""
     try:
         return ITEM_NOTES.read(warehouse, key)
@@ -117,7 +117,7 @@ def _is_one_place(known: Path, new: Path) -> bool:
     return known.is_relative_to(new) or new.is_relative_to(known)
 
 
-def _scored(warehouse: Warehouse, key: str, items: Sequence[str]) -> int:
+def _count_scored(warehouse: Warehouse, key: str, items: Sequence[str]) -> int:
     names = [*QA_RESPONSE_KEY, "snapshot"]
     rows = warehouse.rows("qa_scores", columns=[*names, "score"], **QA_SPACE.levels(key))
     scored = rows.filter(pc.and_(pc.is_valid(rows["score"]), pc.is_in(rows["item_id"], pa.array(items, pa.string()))))
@@ -127,19 +127,19 @@ def _scored(warehouse: Warehouse, key: str, items: Sequence[str]) -> int:
 _FINDINGS_NAMED, _ALIKE_NAMED = 10, 5
 
 
-def _check(suite: str, path: Path, corpus: Path | None, suites: Path | None) -> Checked:
+def _check(suite: str, path: Path, corpus: Path | None, suites: Path | None) -> CheckReport:
     _, added = read_files(suite, path, corpus, suites)
     loaded = added.loaded
     types = dict(Counter(item.type for item in loaded.items))
     document = {"items": len(loaded.items), "types": types, "findings": [asdict(one) for one in loaded.findings]}
-    return Checked(document, [*_finding_lines(loaded.findings), _summary(added)], not loaded.errors)
+    return CheckReport(document, [*_format_findings(loaded.findings), _summarize_added(added)], not loaded.errors)
 
 
-def _finding_lines(findings: Sequence[ItemFinding]) -> Iterator[str]:
-    for one, alike in _first_of_each_kind(findings):
+def _format_findings(findings: Sequence[ItemFinding]) -> Iterator[str]:
+    for one, alike in _group_findings(findings):
         yield f"{one.level}: {one}"
         if alike:
-            yield f"{one.level}: {_more_alike(alike)}; --json lists them all"
+            yield f"{one.level}: {_format_more_alike(alike)}; --json lists them all"
 
 
 def _read(
@@ -159,35 +159,35 @@ def _read(
             f"{suite} needs --corpus: the file of documents, or the folder of interviews, that its items are about"
         )
     if not added.parts:
-        for line in _left_out(added.loaded.findings):
+        for line in _describe_left_out(added.loaded.findings):
             say(line, err=True)
         raise ConfigError(f"{path}: no item of it can be used; `dtef qa check` lists all that is wrong")
-    sources = _sources(spec, added, path, corpus, suites)
-    lost = list(lost_items(warehouse, added, sources))
+    sources = _build_sources(spec, added, path, corpus, suites)
+    lost = list(find_lost_items(warehouse, added, sources))
     if not replace:
         refuse_replacing(lost, spec)
 
-    def add(instance: Any) -> Added:
+    def add(instance: Any) -> AddResult:
         from assets.qa.files import add_parts
 
-        drop_lost(warehouse, lost)
+        remove_lost_items(warehouse, lost)
         return add_parts(instance, warehouse, sources)
 
-    def lines(parts: Added) -> Iterator[str]:
+    def lines(parts: AddResult) -> Iterator[str]:
         for one in lost:
             yield f"{one.source.key}: gone with {one.earlier}: {one}; stored responses stay"
         if any(one.scored for one in lost):
-            yield boards_follow(warehouse, FAMILY_BY_NAME["qa"])
-        yield f"{parts.line('part', f' of {suite}')}: {_summary(added)}"
+            yield describe_board_update(warehouse, FAMILY_BY_NAME["qa"])
+        yield f"{parts.line('part', f' of {suite}')}: {_summarize_added(added)}"
 
-    return [AddedParts(add, lines, lambda _: _left_out(added.loaded.findings))]
+    return [AddedParts(add, lines, lambda _: _describe_left_out(added.loaded.findings))]
 
 
-def _listed(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
+def _list_all_parts(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
     from assets.qa.known_suites import known_suites
 
     suites = cache(known_suites)  # many parts come from one file of suites
-    return {"parts": [_row(warehouse, key, suites) for key in stored_keys(warehouse, FAMILY_BY_NAME["qa"])]}
+    return {"parts": [_build_row(warehouse, key, suites) for key in list_stored_keys(warehouse, FAMILY_BY_NAME["qa"])]}
 
 
 def read_files(
@@ -200,37 +200,37 @@ def read_files(
     return spec, read_added(spec, path, corpus, part=part, strict=strict)
 
 
-def _sources(spec: SuiteSpec, added: AddedFiles, path: Path, corpus: Path | None, suites: Path | None) -> list[QaSource]:
+def _build_sources(spec: SuiteSpec, added: AddedFiles, path: Path, corpus: Path | None, suites: Path | None) -> list[QaSource]:
     places = [str(one.absolute()) if one else None for one in (corpus, suites)]
     content = source_hash(path, corpus, suites)
     return [QaSource(spec.name, part, str(path.absolute()), places[0], places[1], content) for part in added.parts]
 
 
-def _summary(added: AddedFiles) -> str:
+def _summarize_added(added: AddedFiles) -> str:
     types = Counter(item.type for item in added.loaded.items)
     kinds = ", ".join(f"{number:,} {type}" for type, number in sorted(types.items()))
-    documents = f", {counted(len(added.documents), 'chunk')} of documents" if added.documents is not None else ""
-    examples = f", {counted(len(added.loaded.examples), 'example')}" if added.loaded.examples else ""
+    documents = f", {format_count(len(added.documents), 'chunk')} of documents" if added.documents is not None else ""
+    examples = f", {format_count(len(added.loaded.examples), 'example')}" if added.loaded.examples else ""
     codes = [one.code for one in added.loaded.errors]
     answers = codes.count(ANSWERS_CODE)
     left_out = {"row": len(codes) - answers, "answer": answers}
-    bad = "".join(f", {counted(number, what)} left out" for what, number in left_out.items() if number)
-    return f"{counted(len(added.loaded.items), 'item')} ({kinds or 'none'}){examples}{documents}{bad}"
+    bad = "".join(f", {format_count(number, what)} left out" for what, number in left_out.items() if number)
+    return f"{format_count(len(added.loaded.items), 'item')} ({kinds or 'none'}){examples}{documents}{bad}"
 
 
-def _left_out(findings: Sequence[ItemFinding]) -> Iterator[str]:
+def _describe_left_out(findings: Sequence[ItemFinding]) -> Iterator[str]:
     """A line per finding, errors first, and how many more there are."""
-    shown = list(_first_of_each_kind(sorted(findings, key=lambda one: one.level != ERROR_LEVEL)))
+    shown = list(_group_findings(sorted(findings, key=lambda one: one.level != ERROR_LEVEL)))
     for one, alike in shown[:_FINDINGS_NAMED]:
         level = "left out" if one.level == ERROR_LEVEL else "warning"
         yield f"{level}: {one}"
         if alike:
-            yield f"{level}: {_more_alike(alike)}"
+            yield f"{level}: {_format_more_alike(alike)}"
     if more := sum(1 + alike for _, alike in shown[_FINDINGS_NAMED:]):
         yield f"and {more:,} more; `dtef qa check` lists them"
 
 
-def _first_of_each_kind(findings: Sequence[ItemFinding]) -> Iterator[tuple[ItemFinding, int]]:
+def _group_findings(findings: Sequence[ItemFinding]) -> Iterator[tuple[ItemFinding, int]]:
     """The first findings of each kind, in order, and with the last of them how many more are like it: a wrong file has one per row."""
     kinds = [(one.level, one.code, one.text, one.allowed) for one in findings]
     total, seen = Counter(kinds), Counter[tuple[str, str, str, str | None]]()
@@ -240,11 +240,11 @@ def _first_of_each_kind(findings: Sequence[ItemFinding]) -> Iterator[tuple[ItemF
             yield one, total[kind] - _ALIKE_NAMED if seen[kind] == _ALIKE_NAMED else 0
 
 
-def _more_alike(number: int) -> str:
-    return f"and {counted(number, 'more row')} like it"
+def _format_more_alike(number: int) -> str:
+    return f"and {format_count(number, 'more row')} like it"
 
 
-def _row(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites]) -> dict[str, Any]:
+def _build_row(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites]) -> dict[str, Any]:
     at = QA_SPACE.levels(key)
     types = Counter(warehouse.rows("qa_items", columns=["type"], **at)["type"].to_pylist())
     findings = warehouse.read_or_empty("qa_findings", columns=["level", "code"], **at).to_pylist()
@@ -255,11 +255,11 @@ def _row(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites])
         "types": ", ".join(f"{type} {number}" for type, number in sorted(types.items())),
         "examples": len(warehouse.read_or_empty("qa_examples", columns=["position"], **at)),
         "documents": len(warehouse.read_or_empty("qa_documents", columns=["doc_id"], **at)),
-        "public_since": _public_since(warehouse, key, suites) or "",
+        "public_since": _find_public_date(warehouse, key, suites) or "",
     }
 
 
-def _public_since(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites]) -> str | None:
+def _find_public_date(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites]) -> str | None:
     """None also where the file of the user's suites, or the note of where it is, cannot be read: what is known is listed all the same."""
     try:
         source = ITEM_NOTES.read(warehouse, key)
@@ -273,7 +273,7 @@ QA_FILES = FamilyFiles(
     adds="dtef qa add SUITE PATH",
     read=_read,
     check=_check,
-    listed=_listed,
+    listed=_list_all_parts,
     notes=ITEM_NOTES,
     counted_rows={"qa_responses": "response"},
     stage="qa_items",

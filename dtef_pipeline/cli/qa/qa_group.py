@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 
 from dtef_pipeline.cli.options import existing_path, flag, of_served, options, several
-from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
+from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
 from dtef_pipeline.qa.result_views import QA_VIEWS
 
 _PART_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def _part_name(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
+def _check_part_name(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
     if name is not None and not _PART_NAME.fullmatch(name):
         raise click.BadParameter(f"got {name!r}; allowed: up to 64 letters, digits, dots, hyphens and underscores")
     return name
@@ -23,7 +23,7 @@ def _part_name(context: click.Context, parameter: click.Parameter, name: str | N
 of_named_part = options(
     click.option(
         "--part",
-        callback=_part_name,
+        callback=_check_part_name,
         metavar="NAME",
         help="Name of the part in the pipeline, for questions about interviews.  [default: the file's name, less its ending]",
     ),
@@ -31,13 +31,13 @@ of_named_part = options(
 )
 
 
-def documented_models(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+def resolve_documented_models(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """Names of models, `provider:name` among them, as this project has them."""
     if not any(":" in name for name in names):
         return names
-    from dtef_pipeline.cli.models import as_known
+    from dtef_pipeline.cli.models import resolve_model_names
 
-    return as_known(names)
+    return resolve_model_names(names)
 
 
 _QUESTION_FILES = (
@@ -78,7 +78,7 @@ run = run_command(
     ),
     roles=("candidate", "judge", "embedder"),
     starts=("ingest", "ask", "judge"),
-    callbacks={"models": documented_models},
+    callbacks={"models": resolve_documented_models},
 )
 
 
@@ -153,4 +153,4 @@ QA = FamilyWords(
     run=run,
     views=QA_VIEWS,
 )
-qa = family_group(QA)
+qa = build_family_group(QA)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
-from assets.qa.stages import arbiter_of_run
+from assets.qa.stages import resolve_run_arbiter
 from dtef_pipeline.asking.models import IMPORTED, ModelSpec
 from dtef_pipeline.cli.families import family_settings, named_stages
-from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
-from dtef_pipeline.cli.opened_warehouse import stored_keys
+from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
+from dtef_pipeline.cli.opened_warehouse import list_stored_keys
 from dtef_pipeline.cli.started_runs import StagesRun, refuse_unaskable
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, GatewayError
@@ -22,12 +22,12 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
-from dtef_pipeline.qa.judging.judged_rows import JUDGED_ITEM_COLUMNS, judged_items, judgements_of_others
-from dtef_pipeline.qa.prompt_rows import AskedHow, filter_faults
-from dtef_pipeline.qa.settings import chosen_parts as fitting_parts
+from dtef_pipeline.qa.judging.judged_rows import JUDGED_ITEM_COLUMNS, count_judgements_of_others, select_judged_items
+from dtef_pipeline.qa.prompt_rows import AskSettings, filter_faults
+from dtef_pipeline.qa.settings import choose_parts as fitting_parts
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import format_count, list_first_names
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _REASONS_NAMED = 3
 
 
-def look_ups_that_failed(warehouse: Warehouse, keys: Sequence[str], how: AskedHow) -> Iterator[str]:
+def list_failed_look_ups(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> Iterator[str]:
     """A line where a server found nothing for questions of these parts, because it failed, with its most frequent reasons."""
     if how.retriever != REMOTE:
         return
@@ -51,12 +51,14 @@ def look_ups_that_failed(warehouse: Warehouse, keys: Sequence[str], how: AskedHo
         asked += len(own)
         reasons.update(problem for problem in own.values() if problem)
     if failed := reasons.total():
-        told = and_more([f"{reason} ({number:,})" for reason, number in reasons.most_common()], _REASONS_NAMED, "; ")
-        failed_of = f"{counted(failed, 'look-up')} of {asked:,} failed, so that nobody was asked"
-        yield f"warning: {failed_of}: {told}; the same command looks up again"
+        summary_text = list_first_names(
+            [f"{reason} ({number:,})" for reason, number in reasons.most_common()], _REASONS_NAMED, "; "
+        )
+        failed_of = f"{format_count(failed, 'look-up')} of {asked:,} failed, so that nobody was asked"
+        yield f"warning: {failed_of}: {summary_text}; the same command looks up again"
 
 
-def nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str, stored: Sequence[str]) -> Iterator[str]:
+def describe_nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str, stored: Sequence[str]) -> Iterator[str]:
     """A line where parts have no responses in a snapshot, so that there was nothing to judge or score.
 
     `stored`: names of models whose responses were imported in the snapshot: only a run that names them takes them over.
@@ -65,7 +67,7 @@ def nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str, sto
         at = {**QA_SPACE.levels(key), "snapshot": snapshot}
         if len(warehouse.read_or_empty("qa_responses", columns=["model"], **at)):
             return
-    named = and_more([f"--model {name}" for name in stored], _REASONS_NAMED)
+    named = list_first_names([f"--model {name}" for name in stored], _REASONS_NAMED)
     imported = f"imported responses are scored by a run with {named}" if stored else "--model MODEL asks one"
     yield f"warning: nothing was judged or scored, because no responses of snapshot {snapshot!r} are in the tables: {imported}"
 
@@ -75,7 +77,7 @@ _COUNTED_OF_JUDGEMENTS = ("answer_key", "evaluator", "judge_variant", "judge_sna
 _OTHERS_NAMED = 3
 
 
-def say_others_judged(
+def warn_extra_judgements(
     read: Callable[..., pa.Table],
     keys: Sequence[str],
     specs: Sequence[ModelSpec],
@@ -92,17 +94,17 @@ def say_others_judged(
     named, label, found = {spec.variant for spec in specs}, judge_snapshot(rejudge or None), Counter[str]()
     for key in keys:
         at = QA_SPACE.levels(key)
-        if items := judged_items(read("qa_items", columns=JUDGED_ITEM_COLUMNS, **at)):
+        if items := select_judged_items(read("qa_items", columns=JUDGED_ITEM_COLUMNS, **at)):
             responses = read("qa_responses", columns=_COUNTED_OF_RESPONSES, **at, snapshot=snapshot)
             judgements = read("qa_judgements", columns=_COUNTED_OF_JUDGEMENTS, **at, snapshot=snapshot)
-            found += judgements_of_others(responses, judgements, items, arbiter, label, named)
+            found += count_judgements_of_others(responses, judgements, items, arbiter, label, named)
     if found:
-        told = and_more([f"{model} ({number:,})" for model, number in found.most_common()], _OTHERS_NAMED)
-        judged = f"{counted(found.total(), 'judgement')} of stored responses of models that are not named"
-        say(f"note: the judge is asked for all that is stored of a part, also for {judged}: {told}", err=True)
+        summary_text = list_first_names([f"{model} ({number:,})" for model, number in found.most_common()], _OTHERS_NAMED)
+        judged = f"{format_count(found.total(), 'judgement')} of stored responses of models that are not named"
+        say(f"note: the judge is asked for all that is stored of a part, also for {judged}: {summary_text}", err=True)
 
 
-def refuse_empty_filter(warehouse: Warehouse, keys: Sequence[str], how: AskedHow) -> None:
+def refuse_empty_filter(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> None:
     """Raises ConfigError where the filter leaves no document of any of the parts; warns of each where others have some."""
     faults = filter_faults(
         keys, how, lambda key, columns: warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key))
@@ -115,16 +117,16 @@ _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
 """The place of the stage that a run begins with."""
 
 
-def _imported_names(settings: Settings, snapshot: str) -> list[str]:
+def _list_imported_models(settings: Settings, snapshot: str) -> list[str]:
     """The names of the models whose responses were imported in a snapshot."""
     with ResponseStore(settings.responses_url) as store:
         return [one.name for one in store.models(snapshot) if one.variant.startswith(IMPORTED)]
 
 
-def _refuse(given: GivenRun, chosen: Chosen) -> None:
+def _refuse(given: RunContextOfCommand, chosen: RunSelection) -> None:
     """Raises ConfigError or GatewayError for a way of asking that no part allows, a server that is not named, and a judge without a key, or
     without a price under a budget of the day."""
-    options, arbiter = given.options, arbiter_of_run(given.models, given.options)
+    options, arbiter = given.options, resolve_run_arbiter(given.models, given.options)
     judged = require_askable_parts(given.warehouse, chosen.keys, options.how, given.environment)
     if arbiter is not None and judged:
         refuse_unpriced_judge(arbiter, options.allow_unpriced)
@@ -138,42 +140,44 @@ def _refuse(given: GivenRun, chosen: Chosen) -> None:
 
 def chosen_parts(warehouse: Warehouse, suites: Sequence[str], parts: Sequence[str]) -> list[str]:
     """The parts of the suites that fit any of the patterns, as of `fitting_parts`. Raises ConfigError for a pattern that fits none."""
-    known = stored_keys(warehouse, FAMILY_BY_NAME["qa"])
+    known = list_stored_keys(warehouse, FAMILY_BY_NAME["qa"])
     if not known:
         raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
     return fitting_parts(known, suites, parts)
 
 
-def _choose(given: GivenRun) -> Chosen:
+def _choose(given: RunContextOfCommand) -> RunSelection:
     options, models = given.options, given.models
     keys = chosen_parts(given.warehouse, options.suites, options.parts)
     specs = models.resolve(options.models) if options.models else ()
-    arbiter = arbiter_of_run(models, options)
+    arbiter = resolve_run_arbiter(models, options)
     refuse_empty_filter(given.warehouse, keys, options.how)
-    say_others_judged(given.warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
-    return Chosen(keys, {spec.name for spec in specs} | set(models.specs), specs)
+    warn_extra_judgements(given.warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
+    return RunSelection(keys, {spec.name for spec in specs} | set(models.specs), specs)
 
 
-def _steps(given: GivenRun, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
+def _list_steps(given: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
     return [(stage, keys) for stage in stages[_STAGE_TO_BEGIN_WITH[given.beside.first] :]]
 
 
-def _after(given: GivenRun, keys: Sequence[str], _: StagesRun) -> AfterRun:
+def _summarize_run(given: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
     warehouse, options = given.warehouse, given.options
-    nothing = tuple(nothing_scored(warehouse, keys, options.snapshot, _imported_names(given.environment, options.snapshot)))
+    nothing = tuple(
+        describe_nothing_scored(warehouse, keys, options.snapshot, _list_imported_models(given.environment, options.snapshot))
+    )
     is_failed = bool(nothing) and options.judge not in (None, "none")
-    look_ups = () if given.beside.first == "judge" else look_ups_that_failed(warehouse, keys, options.how)
+    look_ups = () if given.beside.first == "judge" else list_failed_look_ups(warehouse, keys, options.how)
     return AfterRun((*nothing, *look_ups), is_failed)
 
 
-def _not_counted(found: DryRun) -> Iterator[str]:
+def _describe_uncounted(found: DryRun) -> Iterator[str]:
     if waiting := sum(found.said["not_looked_up"]):
-        told = f"{counted(waiting, 'question')} for which nothing was looked up yet"
-        yield f"not counted: {told}; `dtef qa run --retriever remote` without --model asks the server"
+        summary_text = f"{format_count(waiting, 'question')} for which nothing was looked up yet"
+        yield f"not counted: {summary_text}; `dtef qa run --retriever remote` without --model asks the server"
 
 
-def _of_the_day(given: GivenRun) -> Mapping[str, float | None]:
-    arbiter = arbiter_of_run(given.models, given.options)
+def _find_daily_budgets(given: RunContextOfCommand) -> Mapping[str, float | None]:
+    arbiter = resolve_run_arbiter(given.models, given.options)
     return {JUDGE_ROLE: arbiter.daily_budget} if arbiter else {}
 
 
@@ -183,11 +187,11 @@ QA_RUN = FamilyRun(
     partial(named_stages, "assets.qa.stages", "QA_STAGES"),
     partial(family_settings, "qa"),
     _choose,
-    _steps,
+    _list_steps,
     _refuse,
-    after=_after,
+    after=_summarize_run,
     sized_by=("qa_responses", "response"),
     status="call_status",
-    assumes=_not_counted,
-    daily=_of_the_day,
+    assumes=_describe_uncounted,
+    daily=_find_daily_budgets,
 )

@@ -28,26 +28,26 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.item_files.added_files import AddedFiles
 from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
-from dtef_pipeline.qa.prompt_rows import AskedHow, unmatched
-from dtef_pipeline.qa.scoring import GRADED_METRIC, by_response, response_keys
+from dtef_pipeline.qa.prompt_rows import AskSettings, explain_unmatched
+from dtef_pipeline.qa.scoring import GRADED_METRIC, group_by_response, list_response_keys
 from dtef_pipeline.qa.settings import QaSettings
-from dtef_pipeline.qa.socioscope.lexicon import lexicon_fingerprint
+from dtef_pipeline.qa.socioscope.lexicon import make_lexicon_fingerprint
 from dtef_pipeline.qa.socioscope.socioscope_results import (
     INDEX_WRITTEN,
     MeanOfScores,
     ScoredAnswer,
     SocioscopeResults,
     TranscriptAverages,
-    scored_given,
+    score_given_answers,
 )
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
-from dtef_pipeline.qa.transcripts.metadata import written_filter
-from dtef_pipeline.site.chart_images import svg
+from dtef_pipeline.qa.transcripts.metadata import parse_filter
+from dtef_pipeline.site.chart_images import render_svg
 from dtef_pipeline.site.content import Chart
-from dtef_pipeline.text.beginning import beginning
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.beginning import shorten_to_line
+from dtef_pipeline.text.counted import format_count
 from resources.known_models import known_models
 from resources.settings import Settings
 
@@ -60,7 +60,7 @@ _MOST_OF_A_TITLE, _MOST_OF_A_FILE_NAME = 26, 80
 """Characters of a name."""
 
 
-class Documented(NamedTuple):
+class SocioscopeInput(NamedTuple):
     """What the command is given beside the options of asking."""
 
     questions: Path
@@ -77,13 +77,13 @@ class Documented(NamedTuple):
         return QA_SPACE.key(_SUITE, self.part or self.questions.stem)
 
 
-def socioscope(given: Documented, options: QaSettings) -> int:
+def socioscope(given: SocioscopeInput, options: QaSettings) -> int:
     """The exit code: 1 where a question was left out, or asking failed. `options`: of asking; without models the file's answers are scored."""
     questions, corpus = given.questions, given.corpus
-    specs = _checked_models(options)
-    how = _how(options)  # a filter that cannot be read, or leaves nothing, is told of before anything is added
+    specs = _check_models(options)
+    how = _build_how(options)  # a filter that cannot be read, or leaves nothing, is told of before anything is added
     added = qa_files.read_files(_SUITE, questions, corpus, None, part=given.part)[1]
-    if specs and added.documents is not None and (nothing := unmatched(added.documents, how)):
+    if specs and added.documents is not None and (nothing := explain_unmatched(added.documents, how)):
         raise ConfigError(nothing)
     for one in added.loaded.findings:
         say(f"{one.level}: {one}", err=True)
@@ -91,15 +91,15 @@ def socioscope(given: Documented, options: QaSettings) -> int:
         raise ConfigError(f"{questions}: no question of it can be used")
     code = int(bool(added.loaded.errors))
     if specs:
-        return max(code, _asked(given, options, specs, added))
-    answers = scored_given(added.loaded.items, added.loaded.answers, load_corpus(corpus), ScorerSettings())
+        return max(code, _ask_questions(given, options, specs, added))
+    answers = score_given_answers(added.loaded.items, added.loaded.answers, load_corpus(corpus), ScorerSettings())
     if not answers:
         raise ConfigError(f"{questions}: no question of it has answers: --model MODEL asks a model")
     _write(SocioscopeResults(added.loaded.items, tuple(answers)), added, given, {})
     return code
 
 
-def _checked_models(options: QaSettings) -> tuple[ModelSpec, ...]:
+def _check_models(options: QaSettings) -> tuple[ModelSpec, ...]:
     """The models that are asked. Raises ConfigError for what asking would stumble over, before anything is added."""
     if not options.models:
         refuse_others(
@@ -109,14 +109,14 @@ def _checked_models(options: QaSettings) -> tuple[ModelSpec, ...]:
         )
         return ()
     require_safe(options.snapshot)
-    settings = Settings.from_environment()
+    settings = Settings.read_environment()
     specs = known_models(settings, COMPUTED_MODELS).resolve(options.models)
     require_imported(specs, options.snapshot, settings)
     require_server(options.retriever, settings)
     return specs
 
 
-def _asked(given: Documented, options: QaSettings, specs: Sequence[ModelSpec], added: AddedFiles) -> int:
+def _ask_questions(given: SocioscopeInput, options: QaSettings, specs: Sequence[ModelSpec], added: AddedFiles) -> int:
     """The exit code; results are written for each model that answered, and for none where the run failed."""
     code = family_verbs.add_files(
         "qa",
@@ -131,8 +131,8 @@ def _asked(given: Documented, options: QaSettings, specs: Sequence[ModelSpec], a
     )
     if code or (code := run(QA_RUN, options.model_copy(update={"parts": [escape(given.key)]}), RunFlags())):
         return code
-    how = _how(options)
-    stored = _stored(given.key, options.snapshot, how.condition((), about_documents=True), added.loaded.items)
+    how = _build_how(options)
+    stored = _read_stored_answers(given.key, options.snapshot, how.condition((), about_documents=True), added.loaded.items)
     for spec in specs:
         click.echo(f"\n{spec.name}")
         answers = tuple(one for variant, one in stored if variant == spec.variant)
@@ -140,41 +140,41 @@ def _asked(given: Documented, options: QaSettings, specs: Sequence[ModelSpec], a
             say(f"error: {spec.name}: no answer of it is stored, and no results are written", err=True)
             code = 1
             continue
-        facts = {"model": spec.name, "model_variant": spec.variant, "snapshot": options.snapshot, **_told_how(how)}
+        facts = {"model": spec.name, "model_variant": spec.variant, "snapshot": options.snapshot, **_describe_how(how)}
         _write(SocioscopeResults(added.loaded.items, answers), added, given, facts)
     return code
 
 
-def _how(options: QaSettings) -> AskedHow:
-    return AskedHow(retriever=options.retriever, k=options.k, filter=written_filter(options.filter))
+def _build_how(options: QaSettings) -> AskSettings:
+    return AskSettings(retriever=options.retriever, k=options.k, filter=parse_filter(options.filter))
 
 
-def _told_how(how: AskedHow) -> dict[str, Any]:
+def _describe_how(how: AskSettings) -> dict[str, Any]:
     return {"retriever": how.retriever, "k": how.k, "filter": dict(how.filter)}
 
 
-def _stored(part: str, snapshot: str, condition: str, items: Sequence[QaItem]) -> list[tuple[str, ScoredAnswer]]:
+def _read_stored_answers(part: str, snapshot: str, condition: str, items: Sequence[QaItem]) -> list[tuple[str, ScoredAnswer]]:
     """The answers of all models as they are stored, each with the variant of its model."""
     warehouse, at = open_warehouse(), {**QA_SPACE.levels(part), "snapshot": snapshot}
     responses = warehouse.rows("qa_responses", **at)
-    scores = by_response(warehouse.rows("qa_scores", **at))
-    cited = by_response(warehouse.rows("qa_citations", **at))
+    scores = group_by_response(warehouse.rows("qa_scores", **at))
+    cited = group_by_response(warehouse.rows("qa_citations", **at))
     known = {item.item_id for item in items}
     found = []
     for key, model, text in zip(
-        response_keys(responses), responses["model"].to_pylist(), responses["response"].to_pylist(), strict=True
+        list_response_keys(responses), responses["model"].to_pylist(), responses["response"].to_pylist(), strict=True
     ):
         if key[0] not in known or key[1] != condition:
             continue
         row = next((one for one in scores.get(key, []) if one["metric"] == GRADED_METRIC), None)
-        citations = tuple(_told_citation(one) for one in cited.get(key, []))
+        citations = tuple(_convert_citation(one) for one in cited.get(key, []))
         reply = read_cited(text)
         answer = reply.answer if reply.problem is None else text
-        found.append((key[2], ScoredAnswer(key[0], answer, _item_score(row), citations, None, model)))
+        found.append((key[2], ScoredAnswer(key[0], answer, _parse_item_score(row), citations, None, model)))
     return found
 
 
-def _told_citation(row: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_citation(row: Mapping[str, Any]) -> dict[str, Any]:
     """A citation of the store, in the types of one of a file."""
     try:
         index = json.loads(row["source_index"])
@@ -182,35 +182,35 @@ def _told_citation(row: Mapping[str, Any]) -> dict[str, Any]:
         index = None
     is_number = isinstance(index, int) and not isinstance(index, bool) and abs(index) <= _LARGEST_SOURCE
     found = {"exact": int(row["exact"]), "relaxed": int(row["relaxed"])}
-    told = {"source_index": index if is_number else None, **found, **{name: row[name] for name in _CITED_COLUMNS}}
-    return {**told, INDEX_WRITTEN: None if is_number else row["source_index"]}
+    parts_of_text = {"source_index": index if is_number else None, **found, **{name: row[name] for name in _CITED_COLUMNS}}
+    return {**parts_of_text, INDEX_WRITTEN: None if is_number else row["source_index"]}
 
 
-def _item_score(row: dict[str, Any] | None) -> ItemScore:
+def _parse_item_score(row: dict[str, Any] | None) -> ItemScore:
     if row is None:
         return ItemScore("missing", reason="it was not scored")
     own = {**(json.loads(row["detail"]) if row["detail"] else {}), "measured_by": row["measured_by"]}
     return ItemScore(row["status"], row["value"], row["how"], tuple(row["flags"]), own, row["reason"])
 
 
-def _write(results: SocioscopeResults, added: AddedFiles, given: Documented, facts: Mapping[str, Any]) -> None:
+def _write(results: SocioscopeResults, added: AddedFiles, given: SocioscopeInput, facts: Mapping[str, Any]) -> None:
     """The results of what the file holds, or of one model, which `facts` name."""
     given.out.mkdir(parents=True, exist_ok=True)
     now, model = datetime.now(UTC), facts.get("model")
-    path = _new_file(given.out, now, model)
-    about = {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}", "lexicon": lexicon_fingerprint(ScorerSettings()), **facts}
+    path = _choose_file_name(given.out, now, model)
+    about = {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}", "lexicon": make_lexicon_fingerprint(ScorerSettings()), **facts}
     document = {**about, "findings": [str(one) for one in added.loaded.findings], **results.document()}
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     scores, existence = results.scores(), results.existence()
-    whose = ", ".join(beginning(name, _MOST_OF_A_TITLE) for name in (model, given.questions.name) if name)
-    _plot(path, "scores", scores, f"Mean score by interview: {whose}")
-    _plot(path, "quotations", existence, f"Quotations found, by interview: {whose}")
-    click.echo(f"score:      {_told(scores)}")
-    click.echo(f"quotations: {_told(existence)}")
-    click.echo(f"{counted(len(results.answers), 'answer')} to {counted(len(results.items), 'question')}: {path}")
+    whose = ", ".join(shorten_to_line(name, _MOST_OF_A_TITLE) for name in (model, given.questions.name) if name)
+    _write_plot(path, "scores", scores, f"Mean score by interview: {whose}")
+    _write_plot(path, "quotations", existence, f"Quotations found, by interview: {whose}")
+    click.echo(f"score:      {_format_means(scores)}")
+    click.echo(f"quotations: {_format_means(existence)}")
+    click.echo(f"{format_count(len(results.answers), 'answer')} to {format_count(len(results.items), 'question')}: {path}")
 
 
-def _new_file(out: Path, now: datetime, model: str | None) -> Path:
+def _choose_file_name(out: Path, now: datetime, model: str | None) -> Path:
     """A name that is not taken, with that of the model: of two runs in one second the later one has a number behind it."""
     whose = f"-{_NO_FILE_NAME.sub('-', model)[:_MOST_OF_A_FILE_NAME]}" if model else ""
     stem = f"results-{now:%Y%m%dT%H%M%SZ}{whose}"
@@ -224,24 +224,24 @@ def _new_file(out: Path, now: datetime, model: str | None) -> Path:
     raise ConfigError(f"{out}: there are too many results of this second")
 
 
-def _plot(path: Path, what: str, means: TranscriptAverages, title: str) -> None:
+def _write_plot(path: Path, what: str, means: TranscriptAverages, title: str) -> None:
     rows = [{"label": name, "value": one.value, "kind": "score"} for name, one in means.transcripts.items()]
     if _is_any(means.without):
         rows.append({"label": "of no interview", "value": means.without.value, "kind": "score"})
-    path.with_name(f"{path.stem}-{what}.svg").write_text(svg(Chart("bars", rows, title)), encoding="utf-8")
+    path.with_name(f"{path.stem}-{what}.svg").write_text(render_svg(Chart("bars", rows, title)), encoding="utf-8")
 
 
-def _told(means: TranscriptAverages) -> str:
+def _format_means(means: TranscriptAverages) -> str:
     if means.micro.value is None:
         return "nothing is scored"
-    told = [f"{means.micro.value:.3f} over {counted(means.micro.n_scored, 'question')} (micro)"]
+    parts_of_text = [f"{means.micro.value:.3f} over {format_count(means.micro.n_scored, 'question')} (micro)"]
     if means.macro.value is not None:
-        told.append(f"{means.macro.value:.3f} over {counted(means.macro.n_scored, 'interview')} (macro)")
+        parts_of_text.append(f"{means.macro.value:.3f} over {format_count(means.macro.n_scored, 'interview')} (macro)")
     if _is_any(means.without):
-        told.append(f"{counted(means.without.n_scored + means.without.n_skipped, 'question')} of no interview")
+        parts_of_text.append(f"{format_count(means.without.n_scored + means.without.n_skipped, 'question')} of no interview")
     if means.micro.n_skipped:
-        told.append(f"{counted(means.micro.n_skipped, 'question')} without a score")
-    return ", ".join(told)
+        parts_of_text.append(f"{format_count(means.micro.n_skipped, 'question')} without a score")
+    return ", ".join(parts_of_text)
 
 
 def _is_any(mean: MeanOfScores) -> bool:

@@ -10,15 +10,20 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.boards.family_views import BoardView
-from dtef_pipeline.cli.families import CommandFamily, fitting, fitting_rows, require_table, show_view, stored_view
+from dtef_pipeline.cli.families import CommandFamily, filter_by_patterns, fitting_rows, require_table, show_view, stored_view
 from dtef_pipeline.cli.opened_warehouse import NothingToShowError
 from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.rubric import rubric_labels
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.board import TEST_TAG, rubric_snapshot_order
+from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS, CHAMPIONS_VIEW, COMPARE_VIEW, LABELS_VIEW
-from dtef_pipeline.rubric.results.judged_points import criteria_counted
-from dtef_pipeline.rubric.runs_compared import averaged_runs, compare_over_blueprints, several_policies, unlike_runs
+from dtef_pipeline.rubric.results.judged_points import format_criteria_count
+from dtef_pipeline.rubric.runs_compared import (
+    compare_over_blueprints,
+    describe_several_policies,
+    describe_unlike_runs,
+    select_averaged_runs,
+)
 from dtef_pipeline.rubric.tables import RUBRIC_CUTS
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
 from dtef_pipeline.rubric.watched_drift import WATCHED
@@ -42,12 +47,12 @@ def _show(by: str, **chosen: Any) -> None:
         show_view("rubric", by, **chosen)
 
 
-def _rows(warehouse: Warehouse, family: CommandFamily, view: BoardView, blueprints: Sequence[str]) -> pd.DataFrame:
+def _read_rows(warehouse: Warehouse, family: CommandFamily, view: BoardView, blueprints: Sequence[str]) -> pd.DataFrame:
     if blueprints and not view.of_partitions:
         names = [one.name for one in BOARD_VIEWS if one.of_partitions]
         raise ConfigError(f"--blueprint with --by {view.name}: allowed with --by {', '.join(names[:-1])} or {names[-1]}")
     if view.name == COMPARE_VIEW:
-        return _compared(warehouse, blueprints)
+        return _compare_models(warehouse, blueprints)
     if view.table == "rubric_corrected":
         return _corrected(warehouse, blueprints)
     frame = stored_view(warehouse, family, view)
@@ -69,50 +74,54 @@ def _corrected(warehouse: Warehouse, blueprints: Sequence[str]) -> pd.DataFrame:
     return fitting_rows(frame.dropna(subset="blueprint"), "blueprint", blueprints, "--blueprint")
 
 
-def _compared(warehouse: Warehouse, patterns: Sequence[str]) -> pd.DataFrame:
+def _compare_models(warehouse: Warehouse, patterns: Sequence[str]) -> pd.DataFrame:
     """Over the blueprints that fit; without a pattern over all that are no tests, as on the board."""
     require_table(warehouse, "rubric_scores", "`dtef rubric run` makes it")
 
-    def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    def compute_frame(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
-        chosen = _chosen(connection, sorted(scores["blueprint"].astype(str).unique()), patterns)
-        return compare_over_blueprints(scores, rubric_snapshot_order(connection), chosen)
+        chosen = _choose_blueprints(connection, sorted(scores["blueprint"].astype(str).unique()), patterns)
+        return compare_over_blueprints(scores, load_rubric_snapshot_order(connection), chosen)
 
     with waiting("comparing models"):
-        return warehouse.query(made, only=_COMPARED_READ)
+        return warehouse.query(compute_frame, only=_COMPARED_READ)
 
 
-def _chosen(connection: duckdb.DuckDBPyConnection, known: Sequence[str], patterns: Sequence[str]) -> Sequence[str]:
+def _choose_blueprints(connection: duckdb.DuckDBPyConnection, known: Sequence[str], patterns: Sequence[str]) -> Sequence[str]:
     """The blueprints that fit; without a pattern all that are no tests."""
-    told = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
-    tests = {blueprint for blueprint, tags in told if TEST_TAG in (tags or ())}
-    return fitting(known, patterns, "--blueprint") if patterns else [one for one in known if one not in tests]
+    tagged_blueprints = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
+    tests = {blueprint for blueprint, tags in tagged_blueprints if TEST_TAG in (tags or ())}
+    return filter_by_patterns(known, patterns, "--blueprint") if patterns else [one for one in known if one not in tests]
 
 
-def _lines_of(warehouse: Warehouse, view: BoardView, frame: pd.DataFrame, blueprints: Sequence[str]) -> Iterator[str]:
+def _describe_view(warehouse: Warehouse, view: BoardView, frame: pd.DataFrame, blueprints: Sequence[str]) -> Iterator[str]:
     """What is to be known of a whole view."""
     if view.name == "agreement":
         n = len(warehouse.rows("rubric_disagreed", columns=["blueprint"]))
         if n:
             how = "`dtef sql 'FROM rubric_disagreed'` lists them, the worst first"
-            yield f"{criteria_counted(n)} whose judges differ by more than {DISAGREED_FROM:g} (standard deviation): {how}"
+            yield f"{format_criteria_count(n)} whose judges differ by more than {DISAGREED_FROM:g} (standard deviation): {how}"
     elif view.name in _AVERAGED:
-        yield from unlike_runs(_runs_averaged(warehouse, view, blueprints))
+        yield from describe_unlike_runs(_average_runs(warehouse, view, blueprints))
     elif "rank" in view.columns and view.name != CHAMPIONS_VIEW:
-        yield from several_policies(_runs_averaged(warehouse, view, blueprints)["policy"])
+        yield from describe_several_policies(_average_runs(warehouse, view, blueprints)["policy"])
 
 
-def _runs_averaged(warehouse: Warehouse, view: BoardView, patterns: Sequence[str]) -> pd.DataFrame:
+def _average_runs(warehouse: Warehouse, view: BoardView, patterns: Sequence[str]) -> pd.DataFrame:
     """The latest run of each blueprint that the rows are of."""
 
-    def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    def compute_frame(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level = 'model'").df()
         runs = connection.sql(_RUNS_ALIKE).to_arrow_table().to_pandas()
-        runs = averaged_runs(scores, runs, rubric_snapshot_order(connection))
-        chosen = _chosen(connection, runs["blueprint"].tolist(), patterns) if view.name in _AVERAGED else runs["blueprint"]
+        runs = select_averaged_runs(scores, runs, load_rubric_snapshot_order(connection))
+        chosen = (
+            _choose_blueprints(connection, runs["blueprint"].tolist(), patterns)
+            if view.name in _AVERAGED
+            else runs["blueprint"]
+        )
         return runs[runs["blueprint"].isin(list(chosen))]
 
-    return warehouse.query(made, only=_COMPARED_READ)
+    return warehouse.query(compute_frame, only=_COMPARED_READ)
 
 
-RUBRIC_COMMANDS = CommandFamily("rubric", WATCHED, BOARD_VIEWS, RUBRIC_CUTS, _rows, _lines_of, _show)
+RUBRIC_COMMANDS = CommandFamily("rubric", WATCHED, BOARD_VIEWS, RUBRIC_CUTS, _read_rows, _describe_view, _show)

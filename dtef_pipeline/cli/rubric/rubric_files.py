@@ -8,28 +8,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtef_pipeline.cli.family_verbs import AddedParts, Checked, FamilyFiles
+from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
 from dtef_pipeline.errors import ConfigError, DtefError
-from dtef_pipeline.rubric.blueprint.file_summary import file_summary
-from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS, HEADER_PLACE, TO_BE_NAMED, leaves_out
+from dtef_pipeline.rubric.blueprint.file_summary import summarise_file
+from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS, HEADER_PLACE, TO_BE_NAMED, is_left_out_for
 from dtef_pipeline.rubric.blueprint.model import BlueprintFinding, ReadBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
-from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, blueprint_id, is_blueprint_file, read_blueprint
-from dtef_pipeline.text.counted import and_more, counted, plural
+from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, is_blueprint_file, make_blueprint_id, read_blueprint
+from dtef_pipeline.text.counted import format_count, format_plural, list_first_names
 from resources.added_functions import added_functions
-from resources.blueprint_files import BLUEPRINT_NOTES, NOTES_FOLDER, RubricFile, content_hash, gone_below
+from resources.blueprint_files import BLUEPRINT_NOTES, NOTES_FOLDER, RubricFile, content_hash, find_missing_below
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.stage.noted_files import Added
+    from assets.stage.noted_files import AddResult
 
 _PARTS_NAMED, _GONE_NAMED = 5, 10
 
 
 def told_as_gone(warehouse: Warehouse, folders: Sequence[Path], there: Sequence[RubricFile] = ()) -> Iterator[str]:
     """A line per blueprint whose file stood in one of the folders, with the file `there` that holds the same, if one does."""
-    gone = gone_below(warehouse, folders) if folders else []
+    gone = find_missing_below(warehouse, folders) if folders else []
     same = {file.content_hash: file for file in there}
     for file in gone[:_GONE_NAMED]:
         if (new := same.get(file.content_hash)) is None:
@@ -40,12 +40,12 @@ def told_as_gone(warehouse: Warehouse, folders: Sequence[Path], there: Sequence[
                 f"{new.blueprint} finds the stored responses, and {file.removal} takes the earlier name away"
             )
     if len(gone) > _GONE_NAMED:
-        yield f"warning: the files of {counted(len(gone) - _GONE_NAMED, 'more blueprint')} are gone"
+        yield f"warning: the files of {format_count(len(gone) - _GONE_NAMED, 'more blueprint')} are gone"
 
 
 def told_by_check(folders: Sequence[Path]) -> Iterator[str]:
     """The same where there is a warehouse with notes of blueprints; else nothing."""
-    place = Settings.from_environment().warehouse
+    place = Settings.read_environment().warehouse
     if not folders or ("://" not in place and not (Path(place) / NOTES_FOLDER).is_dir()):
         return
     try:
@@ -65,7 +65,7 @@ class CheckedFile:
     read: ReadBlueprint
 
 
-def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) -> Checked:
+def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) -> CheckReport:
     """What was found in the files."""
     collections = read_collections(models_dir) if models_dir is not None else None
     added = added_functions()
@@ -73,12 +73,12 @@ def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) ->
     read = [
         CheckedFile(file, path, identifier, read_blueprint(file, identifier, collections, other_functions=added))
         for file, path in found
-        for identifier in [blueprint_id(path)]
+        for identifier in [make_blueprint_id(path)]
     ]
     shared = _shared_ids((one.id, one.path) for one in read)
     checked = [_add_finding(one, shared[one.path]) if one.path in shared else one for one in read]
-    return Checked(
-        {"files": [file_summary(one.path, one.id, one.read) for one in checked]},
+    return CheckReport(
+        {"files": [summarise_file(one.path, one.id, one.read) for one in checked]},
         [*_lines(checked), *_summary(checked)],
         not any(finding.level == "error" for one in checked for finding in one.read.findings),
         told_by_check([path for path in paths if path.is_dir()]),
@@ -137,52 +137,52 @@ def _summary(checked: Sequence[CheckedFile]) -> Iterator[str]:
     levels = Counter(finding.level for one in checked for finding in one.read.findings)
     if levels:
         yield ""
-    yield f"{counted(len(checked), 'file')}, {counted(len(prompts), 'prompt')}, {criteria:,} criteria"
+    yield f"{format_count(len(checked), 'file')}, {format_count(len(prompts), 'prompt')}, {criteria:,} criteria"
     told = (_told(level, levels[level]) for level in FINDING_LEVELS if levels[level])
     yield f"found: {', '.join(told) or 'nothing'}"
     broken = sum(any(finding.level == "error" for finding in one.read.findings) for one in checked)
     if broken:
-        yield f"{counted(broken, 'file')} cannot be run until the errors are mended"
+        yield f"{format_count(broken, 'file')} cannot be run until the errors are mended"
 
 
 def _told(level: str, number: int) -> str:
-    return f"{number:,} {level if number == 1 or level in ('info', 'unscorable') else plural(level)}"
+    return f"{number:,} {level if number == 1 or level in ('info', 'unscorable') else format_plural(level)}"
 
 
 def _read(
     warehouse: Warehouse, paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool
 ) -> list[AddedParts]:
-    files = _files(paths, models_dir, root, skip_broken)
+    files = _read_files(paths, models_dir, root, skip_broken)
     shared = _shared_ids((file.blueprint, file.path) for file in files)
-    broken = {**{path: f"{path}: reserved-id: {text}" for path, text in shared.items()}, **_broken(files)}
+    broken = {**{path: f"{path}: reserved-id: {text}" for path, text in shared.items()}, **_find_broken(files)}
     sound = [file for file in files if file.path not in broken]
     known: set[str] = set()
 
-    def add(instance: Any) -> Added:
-        from assets.rubric.files import add, known_blueprints
+    def add(instance: Any) -> AddResult:
+        from assets.rubric.files import add, list_known_blueprints
 
-        known.update(known_blueprints(instance))
+        known.update(list_known_blueprints(instance))
         return add(instance, warehouse, sound)
 
-    def problems(added: Added) -> Iterator[str]:
-        yield from _left_out(warehouse, added.keys)
+    def problems(added: AddResult) -> Iterator[str]:
+        yield from _describe_left_out_parts(warehouse, added.keys)
         yield from told_as_gone(warehouse, [path for path in paths if path.is_dir()], sound)
-        yield from _told_broken(files, broken, known)
+        yield from _describe_broken(files, broken, known)
 
     return [AddedParts(add, lambda added: [added.line("blueprint")], problems, not broken)]
 
 
-def _files(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool) -> list[RubricFile]:
+def _read_files(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool) -> list[RubricFile]:
     if models_dir is not None:
         read_collections(models_dir)
     folder = str(models_dir.absolute()) if models_dir else None
     return [
-        RubricFile(blueprint_id(path), str(file.absolute()), folder, skip_broken, content_hash(file, models_dir))
+        RubricFile(make_blueprint_id(path), str(file.absolute()), folder, skip_broken, content_hash(file, models_dir))
         for file, path in dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root))
     ]
 
 
-def _broken(files: Sequence[RubricFile]) -> dict[str, str]:
+def _find_broken(files: Sequence[RubricFile]) -> dict[str, str]:
     """By path: why a file cannot be run, in one line."""
     from assets.rubric.files import read
 
@@ -195,42 +195,44 @@ def _broken(files: Sequence[RubricFile]) -> dict[str, str]:
     return found
 
 
-def _told_broken(files: Sequence[RubricFile], broken: Mapping[str, str], known: set[str]) -> Iterator[str]:
+def _describe_broken(files: Sequence[RubricFile], broken: Mapping[str, str], known: set[str]) -> Iterator[str]:
     """A line per broken file, and one that says what to do."""
     yield from (f"error: {line}" for line in broken.values())
     if not broken:
         return
     earlier = [file.blueprint for file in files if file.path in broken and file.blueprint in known]
-    kept = f"; as they were before, these stay known: {and_more(earlier, _PARTS_NAMED)}" if earlier else ""
-    number = f"{counted(len(broken), 'file')} with errors {'was' if len(broken) == 1 else 'were'} not added"
+    kept = f"; as they were before, these stay known: {list_first_names(earlier, _PARTS_NAMED)}" if earlier else ""
+    number = f"{format_count(len(broken), 'file')} with errors {'was' if len(broken) == 1 else 'were'} not added"
     yield f"{number}{kept}; `dtef rubric check` lists all that is wrong, `dtef rubric add --skip-broken` leaves broken parts out"
 
 
-def _left_out(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
+def _describe_left_out_parts(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
     """A line per blueprint of which broken parts were left out, and one for those of which it is not known whom they ask."""
     nobody = []
     for key in keys:
         rows = warehouse.read_or_empty("rubric_findings", columns=["level", "code", "place"], blueprint=key).to_pylist()
-        broken = [f"{row['place']} ({row['code']})" for row in rows if leaves_out(row["level"], row["code"])]
+        broken = [f"{row['place']} ({row['code']})" for row in rows if is_left_out_for(row["level"], row["code"])]
         if broken:
-            yield f"warning: {key}: left out, since broken: {and_more(broken, _PARTS_NAMED)}; `dtef rubric check` says why"
+            yield f"warning: {key}: left out, since broken: {list_first_names(broken, _PARTS_NAMED)}; `dtef rubric check` says why"
         if any(row["code"] in TO_BE_NAMED for row in rows):
             nobody.append(key)
     if nobody:
         yield (
-            f"warning: it is not known whom these ask: {and_more(nobody, _PARTS_NAMED)}; give the folder of collections with "
+            f"warning: it is not known whom these ask: {list_first_names(nobody, _PARTS_NAMED)}; give the folder of collections with "
             "--models-dir, or name models with --model when you run them"
         )
 
 
-def _listed(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
+def _list_blueprints(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
     files = {file.blueprint: file.path for file in BLUEPRINT_NOTES.all(warehouse)}
     return {
-        "blueprints": [_row(warehouse, key, files.get(key, "")) for key in warehouse.values("rubric_blueprints", "blueprint")]
+        "blueprints": [
+            _build_row(warehouse, key, files.get(key, "")) for key in warehouse.values("rubric_blueprints", "blueprint")
+        ]
     }
 
 
-def _row(warehouse: Warehouse, key: str, path: str) -> dict[str, Any]:
+def _build_row(warehouse: Warehouse, key: str, path: str) -> dict[str, Any]:
     findings = warehouse.read_or_empty("rubric_findings", columns=["level"], blueprint=key)["level"].to_pylist()
     return {
         "blueprint": key,
@@ -242,9 +244,9 @@ def _row(warehouse: Warehouse, key: str, path: str) -> dict[str, Any]:
     }
 
 
-def _still_there(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
+def _describe_remaining(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
     if there := [file.path for file in BLUEPRINT_NOTES.all(warehouse) if file.blueprint in keys and not file.is_gone]:
-        yield f"files stay, and adding their folder adds them again: {and_more(there, _PARTS_NAMED)}"
+        yield f"files stay, and adding their folder adds them again: {list_first_names(there, _PARTS_NAMED)}"
 
 
 RUBRIC_FILES = FamilyFiles(
@@ -252,8 +254,8 @@ RUBRIC_FILES = FamilyFiles(
     adds="dtef rubric add PATH",
     read=_read,
     check=_check,
-    listed=_listed,
-    still_there=_still_there,
+    listed=_list_blueprints,
+    still_there=_describe_remaining,
     notes=BLUEPRINT_NOTES,
     counted_rows={"rubric_responses": "response", "rubric_judgements": "judgement"},
     stage="rubric_blueprints",

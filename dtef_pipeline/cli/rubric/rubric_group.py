@@ -10,7 +10,7 @@ import click
 
 from dtef_pipeline.cli.options import choice, existing_path, flag, refuse_others, several, whole_number, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
+from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
 
 of_models_dir = existing_path(
@@ -210,4 +210,4 @@ RUBRIC = FamilyWords(
     views=BOARD_VIEWS,
     more=(show,),
 )
-rubric = family_group(RUBRIC)
+rubric = build_family_group(RUBRIC)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
-from dtef_pipeline.cli.families import fitting, meanings_of
+from dtef_pipeline.cli.families import describe_table_columns, filter_by_patterns
 from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -19,7 +19,7 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.classes import FIVE_CLASSES
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_KNOWN_CLASSES
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -46,18 +46,18 @@ def sample(
         raise ConfigError(f"{out}: it is there already, perhaps filled in; allowed: a new file")
     if len(snapshots) > 1:
         raise ConfigError(f"--snapshot {', '.join(snapshots)}: allowed with labels: one")
-    from dtef_pipeline.rubric.labels.label_sheet import draw_id, sampled, sheet_csv, with_draw
+    from dtef_pipeline.rubric.labels.label_sheet import add_draw, draw_id, sample_labels, write_sheet_csv
 
     warehouse = open_warehouse()
     material = warehouse.query(
-        lambda connection: _material(connection, blueprints, next(iter(snapshots), None)), only=_SAMPLE_READS
+        lambda connection: _load_material(connection, blueprints, next(iter(snapshots), None)), only=_SAMPLE_READS
     )
-    with _writing_labels():
+    with _lock_labels():
         items_drawn = warehouse.rows(_LABEL_ITEMS)
         # Items that were lost with their file are drawn again, though they have labels.
         drawn = set(items_drawn["item"].to_pylist())
         labelled = drawn.intersection(warehouse.read_or_empty(_LABELS, columns=["item"])["item"].to_pylist())
-        found = sampled(
+        found = sample_labels(
             **material,
             n_prompts=n_prompts,
             seed=seed,
@@ -69,32 +69,32 @@ def sample(
             raise ConfigError(f"--seed {seed}: all that it draws has labels; allowed: another seed, or more --prompts")
         name = draw_id(found)
         before = warehouse.read_or_empty(_LABEL_DRAWS)
-        draws, items = with_draw(before, items_drawn, found, datetime.now(UTC))
+        draws, items = add_draw(before, items_drawn, found, datetime.now(UTC))
         # The sheet first: a draw of which there is no sheet would never be labelled.
-        out.write_text(sheet_csv(found.sheet.assign(draw=name)), encoding="utf-8", newline="")
+        out.write_text(write_sheet_csv(found.sheet.assign(draw=name)), encoding="utf-8", newline="")
         warehouse.write(_LABEL_ITEMS, items)
         warehouse.write(_LABEL_DRAWS, draws)
     warehouse.refresh_database()
     again = ", as drawn before" if len(draws) == len(before) else ""
     n_drawn, n_of = int(found.drawn["drawn"].sum()), len(found.drawn)
     click.echo(
-        f"{out}: {counted(len(found.sheet), 'row')} of {n_drawn:,} of {counted(n_of, 'prompt')} {_CAN_BE_LABELLED}, draw {name}{again}"
+        f"{out}: {format_count(len(found.sheet), 'row')} of {n_drawn:,} of {format_count(n_of, 'prompt')} {_CAN_BE_LABELLED}, draw {name}{again}"
     )
     if n_hidden := int((found.sheet["hidden"] > 0).sum()):
         say(
-            f"names that would say who wrote a text are hidden in {counted(n_hidden, 'row')}, as [model], [company] or [provider]"
+            f"names that would say who wrote a text are hidden in {format_count(n_hidden, 'row')}, as [model], [company] or [provider]"
         )
-    say(f"fill in class ({', '.join(_short_classes())}) and author, reason if you like; then `dtef import labels {out}`")
+    say(f"fill in class ({', '.join(_list_short_classes())}) and author, reason if you like; then `dtef import labels {out}`")
 
 
 def import_sheet(sheet: Path, author: str | None) -> None:
     """Raises SourceError for a faulty row: then nothing is kept of the sheet."""
-    from dtef_pipeline.rubric.labels.human_labels import named_draws, read_labels
-    from dtef_pipeline.rubric.labels.label_sheet import draws_of, imported, label_rows
+    from dtef_pipeline.rubric.labels.human_labels import list_named_draws, read_labels
+    from dtef_pipeline.rubric.labels.label_sheet import find_draws, mark_imported, merge_label_rows
 
     warehouse = open_warehouse()
-    text = _text_of(sheet)
-    with _writing_labels():
+    text = _read_sheet_text(sheet)
+    with _lock_labels():
         items = warehouse.read_or_empty(_LABEL_ITEMS, columns=["draw_id", "item"])
         if not len(items):
             raise WarehouseError(f"no draw in {warehouse.root} yet: `dtef export labels` draws prompts and writes a sheet")
@@ -107,17 +107,19 @@ def import_sheet(sheet: Path, author: str | None) -> None:
             items=set(items["item"].to_pylist()),
         )
         before = warehouse.read_or_empty(_LABELS)
-        rows = label_rows(before, found)
+        rows = merge_label_rows(before, found)
         draws = warehouse.read_or_empty(_LABEL_DRAWS)
-        named = named_draws(text, file=str(sheet)) & set(draws["draw_id"].to_pylist())
-        counting = imported(draws, named or draws_of(items, found["item"].tolist()))
+        named = list_named_draws(text, file=str(sheet)) & set(draws["draw_id"].to_pylist())
+        counting = mark_imported(draws, named or find_draws(items, found["item"].tolist()))
         if len(rows) > len(before):
             warehouse.write(_LABELS, rows)
         if counting != draws:
             warehouse.write(_LABEL_DRAWS, counting)
     warehouse.refresh_database()
     new = len(rows) - len(before)
-    click.echo(f"{sheet}: {counted(len(found), 'label')}, {new:,} new or changed; {counted(len(rows), 'label')} in all")
+    click.echo(
+        f"{sheet}: {format_count(len(found), 'label')}, {new:,} new or changed; {format_count(len(rows), 'label')} in all"
+    )
     if new:
         say(
             "`dtef rubric board --refresh` corrects the boards by them; `with_labels: true` in the section `rubric` of the panel file "
@@ -130,7 +132,7 @@ def show(warehouse: Warehouse, output: str) -> None:
     labels, draws, items = (warehouse.read_or_empty(name).to_pandas() for name in (_LABELS, _LABEL_DRAWS, _LABEL_ITEMS))
     if draws.empty:
         raise WarehouseError(f"no draw in {warehouse.root} yet: `dtef export labels` draws prompts and writes a sheet")
-    known = _known_classes(warehouse, labels)
+    known = _read_known_classes(warehouse, labels)
     if output != "table":
         click.echo(render(known, output))
         return
@@ -138,20 +140,20 @@ def show(warehouse: Warehouse, output: str) -> None:
         click.echo(line)
     if len(known):
         click.echo("\njudges against people:")
-        meanings, columns = meanings_of("rubric_known_classes"), RUBRIC_KNOWN_CLASSES.names
+        meanings, columns = describe_table_columns("rubric_known_classes"), RUBRIC_KNOWN_CLASSES.names
         print_table(known, meanings, columns=columns, kept=["judge", "said", "n", "same"], first_out=["note"])
-    for line in _needed_lines(warehouse.rows("rubric_corrected").to_pandas()):
+    for line in _describe_needed_labels(warehouse.rows("rubric_corrected").to_pandas()):
         say(line)
 
 
-def _material(
+def _load_material(
     connection: duckdb.DuckDBPyConnection, blueprints: Sequence[str], snapshot: str | None
 ) -> dict[str, pd.DataFrame]:
     """Responses, criteria and prompts that can be labelled."""
-    from dtef_pipeline.rubric.labels.corrected_rows import blueprints_of_tests, board_runs, label_material
+    from dtef_pipeline.rubric.labels.corrected_rows import list_test_blueprints, load_board_runs, load_label_material
 
     if snapshot is None:
-        runs = board_runs(connection)
+        runs = load_board_runs(connection)
     else:
         runs = connection.execute(
             "SELECT DISTINCT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot FROM rubric_runs WHERE snapshot::VARCHAR = ?",
@@ -161,13 +163,13 @@ def _material(
     if not known:
         what = f" in snapshot {snapshot}" if snapshot else ""
         raise WarehouseError(f"nothing is scored{what}: `dtef rubric run` asks, judges and scores")
-    chosen = runs["blueprint"].isin(fitting(known, blueprints, "--blueprint"))
+    chosen = runs["blueprint"].isin(filter_by_patterns(known, blueprints, "--blueprint"))
     if not blueprints:
-        chosen &= ~runs["blueprint"].isin(blueprints_of_tests(connection))
-    return dict(label_material(connection, runs[chosen]))
+        chosen &= ~runs["blueprint"].isin(list_test_blueprints(connection))
+    return dict(load_label_material(connection, runs[chosen]))
 
 
-def _known_classes(warehouse: Warehouse, labels: pd.DataFrame) -> pd.DataFrame:
+def _read_known_classes(warehouse: Warehouse, labels: pd.DataFrame) -> pd.DataFrame:
     """As of the last roll-up; nothing where there was none since the first import."""
     rows = pd.DataFrame(warehouse.rows("rubric_known_classes").to_pandas())
     if len(labels) and rows.empty:
@@ -184,40 +186,46 @@ def _draw_lines(draws: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) 
         n_items, n_has = int(sizes[name]), int(done[name])
         state = "" if own["imported"].iloc[0] else "; not counted, as nothing of it was imported"
         yield (
-            f"draw {name}: {int(own['drawn'].sum()):,} of {counted(len(own), 'prompt')} {_CAN_BE_LABELLED}, "
-            f"{n_has:,} of {counted(n_items, 'item')} labelled{state}"
+            f"draw {name}: {int(own['drawn'].sum()):,} of {format_count(len(own), 'prompt')} {_CAN_BE_LABELLED}, "
+            f"{n_has:,} of {format_count(n_items, 'item')} labelled{state}"
         )
     for author, own in labels.groupby("author", sort=True):
-        yield f"{author}: {counted(own['item'].nunique(), 'item')} labelled, {counted(len(own), 'label')} with those that were overruled"
+        yield (
+            f"{author}: {format_count(own['item'].nunique(), 'item')} labelled, {format_count(len(own), 'label')} with "
+            "those that were overruled"
+        )
 
 
-def _needed_lines(corrected: pd.DataFrame) -> Iterator[str]:
+def _describe_needed_labels(corrected: pd.DataFrame) -> Iterator[str]:
     """How many labels make an interval of +-.03 for every model of the board."""
     needed = corrected[corrected["blueprint"].isna()]
     known = needed["labels_needed"].dropna()
     if len(known):
         prompts = int(needed["prompts_needed"].max())
-        yield f"for +-0.03 on these prompts and every model: about {int(known.max()):,} labels ({counted(prompts, 'prompt')} {_CAN_BE_LABELLED})"
+        yield (
+            f"for +-0.03 on these prompts and every model: about {int(known.max()):,} labels "
+            f"({format_count(prompts, 'prompt')} {_CAN_BE_LABELLED})"
+        )
     elif len(needed):
         yield f"how many labels are needed for +-0.03 is not known yet: {needed['reason'].iloc[0]}"
 
 
-def _text_of(sheet: Path) -> str:
+def _read_sheet_text(sheet: Path) -> str:
     try:
         return sheet.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
         raise ConfigError(f"{sheet}: it is not UTF-8; allowed: the CSV as it was written, saved as UTF-8") from None
 
 
-def _short_classes() -> list[str]:
+def _list_short_classes() -> list[str]:
     return [name.removeprefix("CLASS_") for name in FIVE_CLASSES.numbers]
 
 
 @contextmanager
-def _writing_labels() -> Iterator[None]:
+def _lock_labels() -> Iterator[None]:
     """No other command changes draws or labels meanwhile."""
     from resources.responses.claims import Claims
     from resources.responses.store import ResponseStore
 
-    with Claims(ResponseStore(Settings.from_environment().responses_url)) as claims, claims.alone([digest(_LABELS)]):
+    with Claims(ResponseStore(Settings.read_environment().responses_url)) as claims, claims.alone([digest(_LABELS)]):
         yield

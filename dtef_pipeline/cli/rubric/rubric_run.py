@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from assets.engine.settings_config import family_panel
-from dtef_pipeline.cli.families import family_settings, fitting, named_stages
-from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
+from assets.engine.settings_config import load_family_panel
+from dtef_pipeline.cli.families import family_settings, filter_by_patterns, named_stages
+from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.started_runs import StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document
@@ -19,15 +19,15 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
-from dtef_pipeline.rubric.conversations import Candidates, candidate_names, chosen_selectors
-from dtef_pipeline.rubric.judge_requests import chosen_judges
-from dtef_pipeline.rubric.score_rows import chosen_embedder
+from dtef_pipeline.rubric.conversations import Candidates, choose_selectors, list_candidate_names
+from dtef_pipeline.rubric.judge_requests import choose_judges
+from dtef_pipeline.rubric.score_rows import choose_embedder
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
-from dtef_pipeline.rubric.summaries.extractions import FOR_KEY_POINTS, USUAL_POINTS, extracting_model, will_be_judged
-from dtef_pipeline.rubric.summaries.summary_rows import chosen_analysts
+from dtef_pipeline.rubric.summaries.extractions import FOR_KEY_POINTS, USUAL_POINTS, choose_extracting_model, is_to_be_judged
+from dtef_pipeline.rubric.summaries.summary_rows import choose_analysts
 from dtef_pipeline.rubric.validity import UNREADABLE_FROM, UNREADABLE_REASONS
-from dtef_pipeline.text.counted import and_more, counted
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.counted import format_count, list_first_names
+from dtef_pipeline.text.nearest import list_nearest
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -38,32 +38,35 @@ if TYPE_CHECKING:
 
 def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
     """A line per model with responses that are blank, and per judge with many unreadable replies."""
-    responses = _rows(warehouse, "rubric_responses", ["model", "status"], keys, snapshot)
+    responses = _read_snapshot_rows(warehouse, "rubric_responses", ["model", "status"], keys, snapshot)
     for model, status in responses.groupby("model")["status"]:
         if empty := int((status == "empty").sum()):
-            yield f"warning: {model}: {counted(empty, 'response')} of {len(status):,} blank, and so unscored"
+            yield f"warning: {model}: {format_count(empty, 'response')} of {len(status):,} blank, and so unscored"
     asked = pa.concat_tables([warehouse.read_or_empty("rubric_extractions", columns=["reason"], blueprint=key) for key in keys])
     if lacking := len(asked) - asked["reason"].null_count:
-        yield f"warning: key points of {counted(lacking, 'ideal answer')} could not be extracted: similarity alone counts there"
-    judged = _rows(warehouse, "rubric_judgements", ["judge", "class", "reason"], keys, snapshot)
+        yield f"warning: key points of {format_count(lacking, 'ideal answer')} could not be extracted: similarity alone counts there"
+    judged = _read_snapshot_rows(warehouse, "rubric_judgements", ["judge", "class", "reason"], keys, snapshot)
     for judge, own in judged.groupby("judge"):
         replied = own[own["class"].notna() | own["reason"].isin(UNREADABLE_REASONS)]
         unread = int(replied["class"].isna().sum())
         if unread > UNREADABLE_FROM * len(replied):
-            yield f"warning: {judge}: {unread:,} of {counted(len(replied), 'judgement')} could not be read, and count as missing"
+            yield f"warning: {judge}: {unread:,} of {format_count(len(replied), 'judgement')} could not be read, and count as missing"
 
 
-def lines_of_taken_away(keys: Sequence[str]) -> Iterator[str]:
+def describe_removed_summaries(keys: Sequence[str]) -> Iterator[str]:
     """A line on the blueprints, if any, that lost their summaries and grades because no analyst was named. `keys`: their ids."""
     if keys:
         yield (
-            f"warning: the summaries and grades of {counted(len(keys), 'blueprint')} ({and_more(keys, _BLUEPRINTS_NAMED)}) were of other "
+            f"warning: the summaries and grades of {format_count(len(keys), 'blueprint')} "
+            f"({list_first_names(keys, _BLUEPRINTS_NAMED)}) were of other "
             "responses, scores or criteria, or by an analyst that is not known any more, and no analyst is named, so they were taken "
             "away; `analysts: [MODEL]` in the section `rubric` of the panel file asks again, or replays what is stored"
         )
 
 
-def _rows(warehouse: Warehouse, table: str, columns: list[str], keys: Sequence[str], snapshot: str) -> pd.DataFrame:
+def _read_snapshot_rows(
+    warehouse: Warehouse, table: str, columns: list[str], keys: Sequence[str], snapshot: str
+) -> pd.DataFrame:
     found = [warehouse.read_or_empty(table, columns=columns, blueprint=key, snapshot=snapshot) for key in keys]
     rows: pd.DataFrame = pa.concat_tables(found).to_pandas()
     return rows
@@ -75,12 +78,12 @@ _BLUEPRINTS_NAMED = 5
 
 def with_panel(given: Mapping[str, Any]) -> RubricSettings:
     """The settings that options give, with what the panel file alone says of judging and scoring."""
-    environment = Settings.from_environment()
-    panel = family_panel(environment, RUBRIC_PANEL_SECTION, RubricSettings)
+    environment = Settings.read_environment()
+    panel = load_family_panel(environment, RUBRIC_PANEL_SECTION, RubricSettings)
     if panel is not None:
         models = known_models(environment, COMPUTED_MODELS)
-        _require_known(environment, "analysts", lambda: chosen_analysts(panel.analysts, models))
-        _require_known(environment, "embedder", lambda: chosen_embedder(panel.embedder, models))
+        _require_known(environment, "analysts", lambda: choose_analysts(panel.analysts, models))
+        _require_known(environment, "embedder", lambda: choose_embedder(panel.embedder, models))
     settings: RubricSettings = family_settings("rubric", given)
     return settings
 
@@ -95,79 +98,79 @@ def _require_known(environment: Settings, key: str, choose: Callable[[], object]
         raise document.error((RUBRIC_PANEL_SECTION, key), str(error)) from None
 
 
-def answered_blueprints(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> list[str]:
+def choose_answered_blueprints(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> list[str]:
     """The blueprints with responses in the snapshot; the others are named. Raises ConfigError where none has any."""
     snapshots = {key: warehouse.values("rubric_responses", "snapshot", blueprint=key) for key in keys}
     answered = [key for key in keys if snapshot in snapshots[key]]
-    lacking = and_more([key for key in keys if key not in answered], _BLUEPRINTS_NAMED)
+    lacking = list_first_names([key for key in keys if key not in answered], _BLUEPRINTS_NAMED)
     if not answered:
         known = {one for found in snapshots.values() for one in found}
-        raise ConfigError(f"snapshot {snapshot!r}: no responses of {lacking}; known: {nearest(snapshot, known)}")
+        raise ConfigError(f"snapshot {snapshot!r}: no responses of {lacking}; known: {list_nearest(snapshot, known)}")
     if lacking:
         say(f"warning: not judged, since snapshot {snapshot} has no responses of them: {lacking}", err=True)
     return answered
 
 
-def _with_key_points(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
+def _list_with_key_points(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
     """The blueprints with criteria that a model extracted in an earlier run: a run without the switch takes them out."""
     sources = {key: warehouse.rows("rubric_criteria", columns=["source"], blueprint=key)["source"] for key in keys}
     return [key for key, found in sources.items() if EXTRACTED in found.to_pylist()]
 
 
-def _names(given: GivenRun, keys: Sequence[str]) -> set[str]:
+def _collect_model_names(given: RunContextOfCommand, keys: Sequence[str]) -> set[str]:
     """The models that a run may ask. Raises ConfigError for a model or a judge that cannot be."""
     options, models, warehouse, is_ingest = given.options, given.models, given.warehouse, given.beside.first == "ingest"
     asked = {*Candidates(models, options.models).names, *(models.specs if is_ingest else ())}
     of_files: set[str] = set()
     if options.extract_points:
-        asked.add(extracting_model(options.analysts, models).name)
+        asked.add(choose_extracting_model(options.analysts, models).name)
     for key in keys:
         criteria = warehouse.rows("rubric_criteria", columns=["prompt", "kind"], blueprint=key)
         prompts = warehouse.rows("rubric_prompts", columns=["prompt", "ideal"], blueprint=key)
         head = warehouse.rows("rubric_blueprints", columns=["models", "judges"], blueprint=key).to_pylist()
         # Of a blueprint that is read now, the stage that judges finds out who does.
         is_known = bool(head) or not is_ingest
-        if options.judges or (is_known and will_be_judged(prompts, criteria, extracting=options.extract_points)):
-            judges = chosen_judges(options.judges, head[0]["judges"] if head else [], models, options.scale)
+        if options.judges or (is_known and is_to_be_judged(prompts, criteria, extracting=options.extract_points)):
+            judges = choose_judges(options.judges, head[0]["judges"] if head else [], models, options.scale)
             asked.update(judge.model.name for judge in judges)
         if head and given.beside.first == "ask":
             found = warehouse.rows("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()
-            of_files.update(chosen_selectors(options.models, key, head[0]["models"], found))
-    asked.update(spec.name for spec in (*chosen_analysts(options.analysts, models), chosen_embedder(options.embedder, models)))
-    return {*asked, *candidate_names(of_files, models)}
+            of_files.update(choose_selectors(options.models, key, head[0]["models"], found))
+    asked.update(spec.name for spec in (*choose_analysts(options.analysts, models), choose_embedder(options.embedder, models)))
+    return {*asked, *list_candidate_names(of_files, models)}
 
 
-def chosen_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
+def choose_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
     """The blueprints that fit any of the patterns (`compass__*`); all without one. Raises ConfigError for a pattern that fits none."""
     known = warehouse.values("rubric_blueprints", "blueprint")
     if not known:
         raise ConfigError(f"no blueprint in {warehouse.root} yet: `dtef rubric add PATH` adds some")
-    return fitting(known, patterns, "--blueprint")
+    return filter_by_patterns(known, patterns, "--blueprint")
 
 
-def _choose(given: GivenRun) -> Chosen:
-    keys = chosen_blueprints(given.warehouse, given.options.blueprints)
+def _choose(given: RunContextOfCommand) -> RunSelection:
+    keys = choose_blueprints(given.warehouse, given.options.blueprints)
     if given.beside.first == "judge":
-        keys = answered_blueprints(given.warehouse, keys, given.options.snapshot)
-    return Chosen(keys, _names(given, keys))
+        keys = choose_answered_blueprints(given.warehouse, keys, given.options.snapshot)
+    return RunSelection(keys, _collect_model_names(given, keys))
 
 
-def _steps(given: GivenRun, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
+def _list_steps(given: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
     """Files are read again where that is asked for, or key points come into the criteria or go out of them."""
     again = given.beside.first == "ingest" or given.options.extract_points
-    read = keys if again else _with_key_points(given.warehouse, keys)
+    read = keys if again else _list_with_key_points(given.warehouse, keys)
     rest = stages[2:] if given.beside.first == "judge" else stages[1:]
     return [(stages[0], read), *((stage, keys) for stage in rest)]
 
 
-def _after(given: GivenRun, keys: Sequence[str], running: StagesRun) -> AfterRun:
+def _summarize_run(given: RunContextOfCommand, keys: Sequence[str], running: StagesRun) -> AfterRun:
     warnings = run_warnings(given.warehouse, keys, given.options.snapshot)
-    return AfterRun((*warnings, *lines_of_taken_away(running.outcome.taken_away)))
+    return AfterRun((*warnings, *describe_removed_summaries(running.outcome.taken_away)))
 
 
-def _assumed(found: DryRun) -> Iterator[str]:
-    if lacking := sum(row.calls for row in found.counts.sorted_rows() if row.name.endswith(FOR_KEY_POINTS)):
-        yield f"{counted(lacking, 'ideal answer')} yet to be read for key points, taken to have {USUAL_POINTS} points each"
+def _describe_assumptions(found: DryRun) -> Iterator[str]:
+    if lacking := sum(row.calls for row in found.counts.list_sorted_rows() if row.name.endswith(FOR_KEY_POINTS)):
+        yield f"{format_count(lacking, 'ideal answer')} yet to be read for key points, taken to have {USUAL_POINTS} points each"
 
 
 RUBRIC_RUN = FamilyRun(
@@ -176,9 +179,9 @@ RUBRIC_RUN = FamilyRun(
     partial(named_stages, "assets.rubric.stages", "RUBRIC_STAGES"),
     with_panel,
     _choose,
-    _steps,
-    after=_after,
+    _list_steps,
+    after=_summarize_run,
     sized_by=("rubric_responses", "response"),
     status="status",
-    assumes=_assumed,
+    assumes=_describe_assumptions,
 )

@@ -11,24 +11,24 @@ import click
 import pandas as pd
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.snapshot_order import in_order
+from dtef_pipeline.asking.snapshot_order import sort_labels
 from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.terminal import print_table, say, terminal_fit
-from dtef_pipeline.drift.rule import rule_table
+from dtef_pipeline.cli.terminal import compute_terminal_fit, print_table, say
+from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.stored_rows import StoredRows
-from dtef_pipeline.report.terminal import intervals_of, render
+from dtef_pipeline.report.terminal import format_column_intervals, render
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
 from dtef_pipeline.rubric.levels import display_id
-from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, ByPrompt, read_run, response_key
-from dtef_pipeline.rubric.results.judged_points import judged, judges_answered
-from dtef_pipeline.rubric.results.result_file import assessments, plain, result_chunks
-from dtef_pipeline.rubric.runs_compared import compare_runs, has_regression, moved_prompts
+from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, ByPrompt, make_response_key, read_run
+from dtef_pipeline.rubric.results.judged_points import describe_judges_answered, group_judgements
+from dtef_pipeline.rubric.results.result_file import convert_to_json_value, list_assessments, write_result_chunks
+from dtef_pipeline.rubric.runs_compared import compare_runs, find_moved_prompts, has_regression
 from dtef_pipeline.rubric.watched_drift import WATCHED
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
-from dtef_pipeline.text.counted import and_more, counted
-from dtef_pipeline.text.nearest import nearest
-from dtef_pipeline.text.printable import printable
+from dtef_pipeline.text.counted import format_count, list_first_names
+from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.printable import escape_terminal
 from resources.file_systems import write_chunks
 from resources.warehouse import Warehouse
 
@@ -47,38 +47,38 @@ def require_blueprint(warehouse: Warehouse, blueprint: str) -> None:
     if blueprint not in scored:
         known = warehouse.values("rubric_blueprints", "blueprint")
         remedy = f"it has no scores yet: `dtef rubric run --blueprint {blueprint}` makes them" if blueprint in known else ""
-        raise ConfigError(f"blueprint {blueprint!r}: {remedy or f'there is none; known: {nearest(blueprint, scored)}'}")
+        raise ConfigError(f"blueprint {blueprint!r}: {remedy or f'there is none; known: {list_nearest(blueprint, scored)}'}")
 
 
-def scored_snapshots(warehouse: Warehouse, blueprint: str) -> list[str]:
+def list_scored_snapshots(warehouse: Warehouse, blueprint: str) -> list[str]:
     """The snapshots in which a blueprint is scored, the earliest first."""
     times: dict[str, Any] = {}
     for snapshot in warehouse.values("rubric_scores", "snapshot", blueprint=blueprint):
         rows = warehouse.rows("rubric_responses", columns=["answered_at"], blueprint=blueprint, snapshot=snapshot)
         times[snapshot] = pc.min(rows["answered_at"]).as_py() if len(rows) else None
-    return in_order(times)
+    return sort_labels(times)
 
 
-def known_snapshot(blueprint: str, snapshot: str | None, known: Sequence[str]) -> str:
+def choose_snapshot(blueprint: str, snapshot: str | None, known: Sequence[str]) -> str:
     """The snapshot that was named, else the latest. Raises ConfigError for one that has no scores of the blueprint."""
     if snapshot is None:
         return known[-1]
     if snapshot not in known:
-        raise ConfigError(f"snapshot {snapshot!r}: no scores of {blueprint}; known: {nearest(snapshot, known)}")
+        raise ConfigError(f"snapshot {snapshot!r}: no scores of {blueprint}; known: {list_nearest(snapshot, known)}")
     return snapshot
 
 
-def stored_run(warehouse: Warehouse, blueprint: str, snapshot: str | None) -> BlueprintRun:
+def load_stored_run(warehouse: Warehouse, blueprint: str, snapshot: str | None) -> BlueprintRun:
     """Everything that is kept of a blueprint in a snapshot, by default its latest. Raises ConfigError for a name that is not known."""
     require_blueprint(warehouse, blueprint)
-    chosen = known_snapshot(blueprint, snapshot, scored_snapshots(warehouse, blueprint))
+    chosen = choose_snapshot(blueprint, snapshot, list_scored_snapshots(warehouse, blueprint))
     run: BlueprintRun = warehouse.query(
         lambda connection: read_run(StoredRows(connection), blueprint, chosen), only=_TABLES_OF_A_RUN, first=[blueprint]
     )
     return run
 
 
-def whole_judgements(warehouse: Warehouse, blueprint: str, snapshot: str) -> ByPrompt:
+def read_full_judgements(warehouse: Warehouse, blueprint: str, snapshot: str) -> ByPrompt:
     """Every judgement of a run, with the replies as they came."""
     rows = warehouse.rows("rubric_judgements", blueprint=blueprint, snapshot=snapshot)
     order = [(name, "ascending") for name in (*_ORDER_OF_JUDGEMENTS, "judge", "judge_draw")]
@@ -89,21 +89,21 @@ def require_models(models: Sequence[str], known: Sequence[str]) -> None:
     """Raises ConfigError for a model that has no response."""
     for model in models:
         if model not in known:
-            raise ConfigError(f"--model {model!r}: no response of it; known: {nearest(model, known)}")
+            raise ConfigError(f"--model {model!r}: no response of it; known: {list_nearest(model, known)}")
 
 
-def printable_frame(frame: pd.DataFrame) -> pd.DataFrame:
+def escape_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows with texts that a terminal can be shown."""
-    shown = frame.map(lambda value: printable(value) if isinstance(value, str) else value)
-    return shown.set_axis([printable(str(name)) for name in frame], axis=1)
+    shown = frame.map(lambda value: escape_terminal(value) if isinstance(value, str) else value)
+    return shown.set_axis([escape_terminal(str(name)) for name in frame], axis=1)
 
 
 def _export(warehouse: Warehouse, run: BlueprintRun, blueprint: str, out: Path) -> None:
     at = {"blueprint": blueprint, "snapshot": str(run.snapshot)}
     summaries, grades = (warehouse.rows(name, **at).to_pylist() for name in ("rubric_summaries", "rubric_grades"))
-    write_chunks(out, result_chunks(run, whole_judgements(warehouse, **at), summaries, grades))
-    prompts = counted(len(run.prompts), "prompt")
-    say(f"wrote {out}: {blueprint}, snapshot {run.snapshot}, {prompts}, {counted(len(run.models), 'model')}", err=True)
+    write_chunks(out, write_result_chunks(run, read_full_judgements(warehouse, **at), summaries, grades))
+    prompts = format_count(len(run.prompts), "prompt")
+    say(f"wrote {out}: {blueprint}, snapshot {run.snapshot}, {prompts}, {format_count(len(run.models), 'model')}", err=True)
 
 
 MODEL_WORSE = 3
@@ -150,22 +150,22 @@ def compare(
 ) -> int:
     """The exit code."""
     require_blueprint(warehouse, blueprint)
-    known = scored_snapshots(warehouse, blueprint)
+    known = list_scored_snapshots(warehouse, blueprint)
     first, second = _pair(warehouse, blueprint, known, before, after, drift)
     old, new = (warehouse.rows("rubric_scores", blueprint=blueprint, snapshot=one).to_pandas() for one in (first, second))
-    models, prompts = compare_runs(old, new), moved_prompts(old, new)
+    models, prompts = compare_runs(old, new), find_moved_prompts(old, new)
     if output != "table":
         click.echo(render(models if by == "model" else prompts, output))
     else:
         _print(warehouse, blueprint, (first, second), models, prompts.head(top or len(prompts)))
     if not fail_on:
         return 0
-    for line in _not_to_be_shown(models, fail_on):
+    for line in _describe_unchecked_models(models, fail_on):
         say(f"warning: {line}", err=True)
     return MODEL_WORSE if has_regression(models) else 0
 
 
-def _not_to_be_shown(models: pd.DataFrame, fail_on: str) -> Iterator[str]:
+def _describe_unchecked_models(models: pd.DataFrame, fail_on: str) -> Iterator[str]:
     """Of which models `--fail-on` says nothing, however much worse they are."""
     if not len(models):
         yield f"--fail-on {fail_on} says nothing: no model has a score for the same prompt in both runs"
@@ -173,9 +173,9 @@ def _not_to_be_shown(models: pd.DataFrame, fail_on: str) -> Iterator[str]:
     few = models[models["n_prompts"] < MIN_CLUSTERS]
     if len(few):
         counts = zip(few["model"], few["n_prompts"].tolist(), strict=True)
-        who = [f"{model} ({counted(n, 'prompt')})" for model, n in counts]
-        among = f"at least {counted(MIN_CLUSTERS, 'prompt')} in both runs are needed to show a {fail_on}"
-        yield f"--fail-on {fail_on} says nothing about {and_more(who, _MODELS_NAMED)}: {among}"
+        who = [f"{model} ({format_count(n, 'prompt')})" for model, n in counts]
+        among = f"at least {format_count(MIN_CLUSTERS, 'prompt')} in both runs are needed to show a {fail_on}"
+        yield f"--fail-on {fail_on} says nothing about {list_first_names(who, _MODELS_NAMED)}: {among}"
 
 
 def _pair(
@@ -185,26 +185,26 @@ def _pair(
     if drift is not None:
         if before is not None or after is not None:
             raise ConfigError("--drift names the two runs: allowed is either a model with --drift, or --before and --after")
-        return _drifted(warehouse, blueprint, known, drift)
+        return _find_drifted_pair(warehouse, blueprint, known, drift)
     if before is None or after is None:
         raise ConfigError(
             f"two snapshots of {blueprint} are needed, --before A and --after B; known, earliest first: {', '.join(known)}"
         )
-    chosen = known_snapshot(blueprint, before, known), known_snapshot(blueprint, after, known)
+    chosen = choose_snapshot(blueprint, before, known), choose_snapshot(blueprint, after, known)
     if before == after:
         raise ConfigError(f"snapshot {before!r} twice: allowed are two that differ; known: {', '.join(known)}")
     return chosen
 
 
-def _drifted(warehouse: Warehouse, blueprint: str, known: Sequence[str], model: str) -> tuple[str, str]:
+def _find_drifted_pair(warehouse: Warehouse, blueprint: str, known: Sequence[str], model: str) -> tuple[str, str]:
     """The lowest and the highest run of the variant of the model with the largest gap, the earlier one first."""
     found = warehouse.query(
-        lambda connection: rule_table(connection, WATCHED).to_pylist(), only=WATCHED.reads, first=[blueprint]
+        lambda connection: build_rule_table(connection, WATCHED).to_pylist(), only=WATCHED.reads, first=[blueprint]
     )
     own = [row for row in found if model in (row["model"], row["model_variant"])]
     if not own:
         names = sorted({row["model"] for row in found}) or ["none at temperature 0"]
-        raise ConfigError(f"--drift {model!r}: no run of it at temperature 0; known: {nearest(model, names)}")
+        raise ConfigError(f"--drift {model!r}: no run of it at temperature 0; known: {list_nearest(model, names)}")
     compared = [row for row in own if row["gap"] is not None]
     if not compared:
         raise ConfigError(f"--drift {model!r}: the rule compares no two runs of it: {own[0]['reason']}")
@@ -217,12 +217,12 @@ def _drifted(warehouse: Warehouse, blueprint: str, known: Sequence[str], model: 
 
 def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: pd.DataFrame, prompts: pd.DataFrame) -> None:
     click.echo(f"{blueprint}: A = {pair[0]}, B = {pair[1]}\n")
-    for line in _differing(warehouse, blueprint, pair):
+    for line in _describe_other_differences(warehouse, blueprint, pair):
         say(f"note: {line}")
     if not len(models):
         say("no model has a score for the same prompt in both")
         return
-    shown = printable_frame(models.assign(interval=intervals_of(models, "difference", ("low", "high"))))
+    shown = escape_frame(models.assign(interval=format_column_intervals(models, "difference", ("low", "high"))))
     print_table(
         shown,
         _COMPARISON_WORDS,
@@ -230,15 +230,17 @@ def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: 
         kept=["model", "verdict", "difference"],
         first_out=["n_pairs", "n_prompts"],
         ends={"difference": ("low", "high")},
-        lines=[f"{counted(int((models['note'] == note).sum()), 'model')}: {note}" for note in models["note"].unique() if note],
+        lines=[
+            f"{format_count(int((models['note'] == note).sum()), 'model')}: {note}" for note in models["note"].unique() if note
+        ],
     )
-    moved = printable_frame(prompts)
-    click.echo(f"\n{counted(len(moved), 'prompt')} that moved most\n")
+    moved = escape_frame(prompts)
+    click.echo(f"\n{format_count(len(moved), 'prompt')} that moved most\n")
     of_prompts = {name: _COMPARISON_WORDS[name] for name in ("moved_model", "model_difference")}
     print_table(moved, of_prompts, kept=["prompt", "difference"], first_out=["n_pairs"])
 
 
-def _differing(warehouse: Warehouse, blueprint: str, pair: tuple[str, str]) -> Iterator[str]:
+def _describe_other_differences(warehouse: Warehouse, blueprint: str, pair: tuple[str, str]) -> Iterator[str]:
     """What else than the responses is another one in the two runs, so that a difference need not be the models'."""
     rows: list[list[dict[str, Any]]] = [
         warehouse.rows("rubric_runs", blueprint=blueprint, snapshot=one).to_pylist() for one in pair
@@ -265,7 +267,7 @@ def show(
     out: Path | None,
     output: str,
 ) -> None:
-    run = stored_run(warehouse, blueprint, snapshot)
+    run = load_stored_run(warehouse, blueprint, snapshot)
     if out is not None:
         if prompt is not None or models:
             raise ConfigError("--out: allowed without PROMPT and --model, since the file has the whole run")
@@ -277,15 +279,21 @@ def show(
         _show_table(run, chosen, score, output)
         return
     if prompt not in run.positions:
-        raise ConfigError(f"prompt {prompt!r}: {blueprint} has none such; known: {nearest(prompt, run.positions)}")
-    responses = _responses(run, prompt, chosen)
+        raise ConfigError(f"prompt {prompt!r}: {blueprint} has none such; known: {list_nearest(prompt, run.positions)}")
+    responses = _collect_responses(run, prompt, chosen)
     if output == "json":
         click.echo(json.dumps(responses, ensure_ascii=False, allow_nan=False, indent=1))
     elif output == "csv":
-        click.echo(render(pd.DataFrame(list(_flat(responses))), "csv"))
+        click.echo(render(pd.DataFrame(list(_flatten_responses(responses))), "csv"))
     else:
         systems = next(len(row["systems"] or ()) for row in run.prompts if row["prompt"] == prompt)
-        click.echo(printable("\n".join([*_asked(run, prompt), *(line for one in responses for line in _told(one, systems))])))
+        click.echo(
+            escape_terminal(
+                "\n".join(
+                    [*_format_prompt(run, prompt), *(line for one in responses for line in _format_response(one, systems))]
+                )
+            )
+        )
 
 
 def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: str) -> None:
@@ -299,67 +307,74 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
         ]
         click.echo(render(pd.DataFrame(rows, columns=["prompt", "model", *_SCORES_SHOWN]), output))
         return
-    whole = {row["model"]: row[score] for row in run.at("model")}
+    whole = {row["model"]: row[score] for row in run.list_scores_at("model")}
     columns: dict[str, list[Any]] = {"prompt": [*prompts, _ALL_PROMPTS]}
     for model in models:
         of_prompts = [run.by_model.get((prompt, model), nothing)[score] for prompt in prompts]
         columns[model] = [*of_prompts, whole.get(model)]
-    click.echo(f"{printable(str(run.about['title'] or run.id))}, snapshot {run.snapshot}: {score}, 0-1, higher is better\n")
-    frame = printable_frame(pd.DataFrame(columns))
-    click.echo(render(frame, "table", as_named=True, fit=terminal_fit(["prompt"], list(frame.columns[:0:-1]))))
+    click.echo(
+        f"{escape_terminal(str(run.about['title'] or run.id))}, snapshot {run.snapshot}: {score}, 0-1, higher is better\n"
+    )
+    frame = escape_frame(pd.DataFrame(columns))
+    click.echo(render(frame, "table", as_named=True, fit=compute_terminal_fit(["prompt"], list(frame.columns[:0:-1]))))
 
 
-def _responses(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[dict[str, Any]]:
+def _collect_responses(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[dict[str, Any]]:
     """One mapping per response, the best model first: what was written, its scores, and every criterion with every judgement."""
-    criteria, found = run.criteria.of(prompt), judged(run.points.of(prompt), run.judgements.of(prompt))
-    cells = {response_key(row)[:-1]: row for row in run.cells.get(prompt, [])}
-    told = []
-    for row in run.in_board_order([row for row in run.responses.of(prompt) if row["model"] in models]):
-        cell = cells.get(response_key(row)[:-1], {})
+    criteria, found = (
+        run.criteria.list_rows_of_prompt(prompt),
+        group_judgements(run.points.list_rows_of_prompt(prompt), run.judgements.list_rows_of_prompt(prompt)),
+    )
+    cells = {make_response_key(row)[:-1]: row for row in run.cells.get(prompt, [])}
+    response_rows = []
+    for row in run.order_by_board([row for row in run.responses.list_rows_of_prompt(prompt) if row["model"] in models]):
+        cell = cells.get(make_response_key(row)[:-1], {})
         scores = {name: cell.get(name) for name in _SCORES_SHOWN}
-        told.append(plain({**row, **scores, "criteria": assessments(response_key(row), criteria, found)}))
-    return told
+        response_rows.append(
+            convert_to_json_value({**row, **scores, "criteria": list_assessments(make_response_key(row), criteria, found)})
+        )
+    return response_rows
 
 
-def _asked(run: BlueprintRun, prompt: str) -> Iterator[str]:
+def _format_prompt(run: BlueprintRun, prompt: str) -> Iterator[str]:
     row = next(one for one in run.prompts if one["prompt"] == prompt)
     weight = "" if row["weight"] == 1 else f", weight {row['weight']:g}"
     yield f"{run.id}, snapshot {run.snapshot}, prompt {prompt}{weight}"
     systems = row["systems"] or []
     for place, system in enumerate(systems):
         if system is not None or len(systems) > 1:
-            yield from _block(f"system prompt {place}" if len(systems) > 1 else "system prompt", system or "(none)")
+            yield from _format_block(f"system prompt {place}" if len(systems) > 1 else "system prompt", system or "(none)")
     for message in row["messages"]:
-        yield from _block(message["role"], "(written by the model)" if message["text"] is None else message["text"])
+        yield from _format_block(message["role"], "(written by the model)" if message["text"] is None else message["text"])
     if row["ideal"] is not None:
-        yield from _block("ideal answer", row["ideal"])
+        yield from _format_block("ideal answer", row["ideal"])
 
 
-def _block(name: str, text: str) -> Iterator[str]:
+def _format_block(name: str, text: str) -> Iterator[str]:
     yield f"  {name}:"
     yield from (f"    {line}" for line in text.strip().split("\n"))
 
 
-def _told(response: Mapping[str, Any], systems: int) -> Iterator[str]:
+def _format_response(response: Mapping[str, Any], systems: int) -> Iterator[str]:
     """The lines of a response. `systems`: with how many system prompts the prompt is asked."""
     draw = f", draw {response['draw']}" if response["draw"] else ""
     name = display_id(response["model"], response["temperature"], response["system_index"], systems)
-    scores = ", ".join(f"{what} {_number(response[what])}" for what in _SCORES_SHOWN if response[what] is not None)
+    scores = ", ".join(f"{what} {_format_number(response[what])}" for what in _SCORES_SHOWN if response[what] is not None)
     yield f"\n{name}{draw}: {scores or 'unscored'}"
     if response["status"] != "ok":
         yield f"  {response['status']}: {response['error'] or 'no text'}"
     if response["text"]:
-        yield from _block("response (cut by max_tokens)" if response["cut"] else "response", response["text"])
+        yield from _format_block("response (cut by max_tokens)" if response["cut"] else "response", response["text"])
     for one in response["criteria"]:
-        yield from _criterion(one)
+        yield from _format_criterion(one)
 
 
-def _criterion(one: Mapping[str, Any]) -> Iterator[str]:
+def _format_criterion(one: Mapping[str, Any]) -> Iterator[str]:
     path = "" if one["path"] is None else f" path {one['path']}"
     weight = "" if one["weight"] == 1 else f", weight {one['weight']:g}"
-    partial = f", {judges_answered(one, one['individual_judgements'])}" if one["partial"] else ""
+    partial = f", {describe_judges_answered(one, one['individual_judgements'])}" if one["partial"] else ""
     found = f", {EXTRACTED}" if one["source"] == EXTRACTED else ""
-    yield f"  {_number(one['score'])}  {one['block']}{path} [{one['position']}]{weight}{partial}{found}: {one['words']}"
+    yield f"  {_format_number(one['score'])}  {one['block']}{path} [{one['position']}]{weight}{partial}{found}: {one['words']}"
     if one["score"] is None:
         yield f"        unscored: {one['reason'] or 'no reason was kept'}"
     if one["explanation"]:
@@ -369,15 +384,15 @@ def _criterion(one: Mapping[str, Any]) -> Iterator[str]:
         if judgement["class"] is not None:
             verdict = f"{judgement['class']} ({judgement['score']:g})"
         yield f"        {judgement['judge']}: {verdict}"
-        told = judgement["reflection"] or judgement["error"]
-        yield from (f"          {line}" for line in (told or "").strip().split("\n") if line)
+        response_rows = judgement["reflection"] or judgement["error"]
+        yield from (f"          {line}" for line in (response_rows or "").strip().split("\n") if line)
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "   -" if value is None else f"{value:.2f}"
 
 
-def _flat(responses: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _flatten_responses(responses: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """One row per criterion of a response; a response without any has a row of its own."""
     for response in responses:
         own = {name: value for name, value in response.items() if name != "criteria"}

@@ -26,27 +26,27 @@ _TOKEN_FILE_HEAD = "# Who may use the HTTP API: written by `dtef tokens`. A toke
 def add(name: str, role: str) -> None:
     """Store the hash of a new token and print the token. Raises ConfigError for a name that is taken or cannot be one, or a file with faults."""
     token = new_token()
-    with _changed_alone() as path:
-        held = _kept(path)
+    with _lock_token_file() as path:
+        held = _read_tokens_if_any(path)
         if any(one.name == name for one in held):
             raise ConfigError(
                 f"{path}: {name!r} holds a token already; take another name, or first: dtef tokens {name} --remove"
             )
-        _write(path, [*held, _held(name, role, token)])
+        _write(path, [*held, _make_holder(name, role, token)])
     click.echo(f"the token of {name}, {role}; it is shown this once, and {path} keeps its hash:", err=True)
     click.echo(token)
 
 
 def show(output: str) -> None:
     """Print who holds a token. Raises ConfigError."""
-    held = read_tokens(_required())
+    held = read_tokens(_require_token_file())
     rows = [(one.name, one.role) for one in held]
     click.echo(render(pd.DataFrame(rows, columns=["name", "role"]), output))
 
 
 def remove(name: str) -> None:
     """Take a token out. Raises ConfigError where nobody of the name holds one."""
-    with _changed_alone() as path:
+    with _lock_token_file() as path:
         held = read_tokens(path)
         left = [one for one in held if one.name != name]
         if len(left) == len(held):
@@ -56,8 +56,8 @@ def remove(name: str) -> None:
     click.echo(f"the token of {name} is refused from now on")
 
 
-def _required() -> Path:
-    path = Settings.from_environment().api_tokens
+def _require_token_file() -> Path:
+    path = Settings.read_environment().api_tokens
     if path is None:
         raise ConfigError(
             "DTEF_API_TOKENS is not set: name the file that keeps the tokens, as in: export DTEF_API_TOKENS=$HOME/tokens.yaml"
@@ -65,11 +65,11 @@ def _required() -> Path:
     return path
 
 
-def _kept(path: Path) -> list[HeldToken]:
+def _read_tokens_if_any(path: Path) -> list[HeldToken]:
     return read_tokens(path) if path.exists() else []
 
 
-def _held(name: str, role: str, token: str) -> HeldToken:
+def _make_holder(name: str, role: str, token: str) -> HeldToken:
     try:
         return HeldToken.model_validate({"name": name, "role": role, "sha256": token_hash(token)})
     except ValueError:
@@ -78,9 +78,9 @@ def _held(name: str, role: str, token: str) -> HeldToken:
 
 
 @contextmanager
-def _changed_alone() -> Iterator[Path]:
+def _lock_token_file() -> Iterator[Path]:
     """The file, while nobody else changes it."""
-    path = Path(os.path.realpath(_required()))
+    path = Path(os.path.realpath(_require_token_file()))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path.with_name(f".{path.name}.lock"), mode=0o600)

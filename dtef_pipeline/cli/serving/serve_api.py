@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.plans.manifest_base import load_slow_packages
-from dtef_pipeline.api.problems import problem_answer
+from dtef_pipeline.api.problems import build_problem_response
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.errors import ConfigError
@@ -36,7 +36,7 @@ _IN_THE_CLEAR = (
 )
 
 
-class _AnnouncedServer(uvicorn.Server):
+class _AnnouncingServer(uvicorn.Server):
     """Says when it takes requests."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
@@ -55,7 +55,7 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
     `is_open`: everybody may do everything. Raises ConfigError where the API would be open to others or closed to all, where the address cannot
     be had, and for faults of the settings; StoreError.
     """
-    settings = Settings.from_environment()
+    settings = Settings.read_environment()
     is_near = is_loopback(host)
     if is_open and not is_near:
         raise ConfigError(
@@ -67,11 +67,11 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
             "export DTEF_API_TOKENS=$HOME/tokens.yaml; dtef tokens NAME --role admin; to try it on this computer alone: dtef api --dev"
         )
     tokens = Tokens(None if is_open else settings.api_tokens)
-    listening = _listening(host, port)
+    listening = _open_socket(host, port)
     with listening:
-        address = _address(host, listening.getsockname()[1])
-        services = Services.opened(settings, tokens, is_open, host)
-        server = _AnnouncedServer(_config(services), lambda: _announce(settings, address, is_open))
+        address = _format_address(host, listening.getsockname()[1])
+        services = Services.open_services(settings, tokens, is_open, host)
+        server = _AnnouncingServer(_make_config(services), lambda: _announce(settings, address, is_open))
         if not is_near:
             click.echo(f"warning: {_IN_THE_CLEAR}", err=True)
         try:
@@ -83,7 +83,7 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
 
 def _announce(settings: Settings, address: str, is_open: bool) -> None:
     """Print how to log in, and load what submissions need while other requests are answered."""
-    click.echo(_how_to_log_in(address, settings.api_tokens, is_open))
+    click.echo(_describe_login(address, settings.api_tokens, is_open))
     # A daemon thread: Ctrl-C does not wait for it.
     threading.Thread(target=load_slow_packages, args=[settings], name="packages of submissions", daemon=True).start()
 
@@ -96,11 +96,11 @@ def is_loopback(host: str) -> bool:
         return host == _LOOPBACK_NAME
 
 
-def _config(services: Services) -> uvicorn.Config:
+def _make_config(services: Services) -> uvicorn.Config:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # No line per request: nothing of a request is kept where it does not belong.
     return uvicorn.Config(
-        _app(services),
+        _make_app(services),
         # The protocol that limits the size of headers.
         http="h11",
         h11_max_incomplete_event_size=_LARGEST_HEADERS,
@@ -114,7 +114,7 @@ def _config(services: Services) -> uvicorn.Config:
     )
 
 
-def _app(services: Services) -> FastAPI:
+def _make_app(services: Services) -> FastAPI:
     app = make_app(services)
     if services.open_to_all:
         # A page elsewhere whose name leads to this computer must not be taken for one of its own.
@@ -131,21 +131,21 @@ class _LoopbackNames:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_own = False
 
-        async def own(scope: Scope, receive: Receive, _: Send) -> None:
+        async def send_as_problem(scope: Scope, receive: Receive, _: Send) -> None:
             nonlocal is_own
             is_own = True
             await self.app(scope, receive, send)
 
-        async def unsaid(_: Message) -> None:
+        async def drop_message(_: Message) -> None:
             """The framework's own words are no problem+json."""
 
-        await TrustedHostMiddleware(own, list(LOOPBACK_HOSTS), www_redirect=False)(scope, receive, unsaid)
+        await TrustedHostMiddleware(send_as_problem, list(LOOPBACK_HOSTS), www_redirect=False)(scope, receive, drop_message)
         if not is_own:
             said = f"Host is none of this computer; allowed: {', '.join(LOOPBACK_HOSTS)}"
-            await problem_answer(400, said)(scope, receive, send)
+            await build_problem_response(400, said)(scope, receive, send)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _open_socket(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         found = socket.socket(family, kind, protocol)
@@ -162,11 +162,11 @@ def _listening(host: str, port: int) -> socket.socket:
     return found
 
 
-def _address(host: str, port: int) -> str:
+def _format_address(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _how_to_log_in(address: str, tokens: Path | None, is_open: bool) -> str:
+def _describe_login(address: str, tokens: Path | None, is_open: bool) -> str:
     how = (
         "open to everybody on this computer, who may do everything (--dev)"
         if is_open

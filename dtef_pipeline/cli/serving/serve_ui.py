@@ -13,9 +13,9 @@ import click
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.started_runs import check_settings, prepare_home
 from dtef_pipeline.site.paths import FRONT_PAGE, SITE_FOLDER
-from resources.file_systems import without_secrets
+from resources.file_systems import strip_secrets
 from resources.responses.store import ResponseStore
-from resources.settings import Settings, shipped
+from resources.settings import Settings, find_shipped
 
 PLACES_IN_THE_UI = {
     "surveys, the six stages": "locations/dtef/asset-groups/survey",
@@ -35,7 +35,7 @@ def _report_written(settings: Settings) -> dict[str, str]:
 
 
 def ui(host: str, port: int) -> int:
-    settings = Settings.from_environment()
+    settings = Settings.read_environment()
     open_warehouse(new=True)
     check_settings(settings)
     ResponseStore(settings.responses_url).close()
@@ -47,14 +47,14 @@ def ui(host: str, port: int) -> int:
         "-m",
         "assets.dev_server",
         "-w",
-        str(shipped("workspace.yaml")),
+        str(find_shipped("workspace.yaml")),
         "-h",
         host,
         "-p",
         str(port),
     ]
     address = f"http://{host}:{port}"
-    click.echo(f"Dagster on {address} (state: {without_secrets(settings.warehouse)}); stop with Ctrl-C")
+    click.echo(f"Dagster on {address} (state: {strip_secrets(settings.warehouse)}); stop with Ctrl-C")
     # The page "Lineage" opens with its groups closed.
     places = {what: f"{address}/{place}" for what, place in PLACES_IN_THE_UI.items()} | _report_written(settings)
     for what, place in places.items():

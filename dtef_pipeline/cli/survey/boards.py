@@ -12,19 +12,19 @@ import pyarrow as pa
 from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.boards.boards import BY_METRIC, NO_RANK
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.cli.terminal import terminal_fit
+from dtef_pipeline.cli.terminal import compute_terminal_fit
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.report.drift_terminal import drift_text, verdict_table
+from dtef_pipeline.report.drift_terminal import build_verdict_frame, format_drift
 from dtef_pipeline.report.terminal import (
     Fit,
-    column_lines,
-    in_width,
+    add_ranks,
+    choose_shown_columns,
+    format_column_intervals,
+    format_column_lines,
     intervals,
-    intervals_of,
-    named_apart,
+    rename_variants,
     render,
-    shown_columns,
-    with_ranks,
+    wrap_line,
 )
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.meanings import (
@@ -33,26 +33,26 @@ from dtef_pipeline.survey.boards.meanings import (
     FIRST_OUT,
     OWN_INTERVALS,
     SHOWN_INTERVALS,
-    meanings,
-    subject_columns,
+    list_meanings,
+    list_subject_columns,
     view_columns,
 )
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.design_effects import about_n
+from dtef_pipeline.survey.design_effects import describe_n
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS
 from dtef_pipeline.survey.tables import METRICS
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import format_count, list_first_names
 from resources.warehouse import Warehouse
 
 
-def board_scope(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions, level: str) -> str:
+def describe_board_scope(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions, level: str) -> str:
     """What the board of a context level is over: rounds, segments, questions, the level, snapshots."""
     counted_responses = f"of snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
-    part = _part(connection, options)
+    part = _describe_part(connection, options)
     return f"all models on {', '.join(options.rounds)}: {part}; context {level}; {counted_responses}"
 
 
-def lines_of_samples(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> Iterator[str]:
+def describe_samples(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> Iterator[str]:
     """A line for each round of which language models were asked a sample: the smallest draw that holds all their scores."""
     if not has_table(connection, "survey_responses") or not {*DRAW_ORDERS} <= {*connection.table("survey_responses").columns}:
         return
@@ -65,26 +65,26 @@ def lines_of_samples(connection: duckdb.DuckDBPyConnection, options: SurveyBoard
     for name, *sample in drawn:
         questions, segments = sample
         of_round = replace(options, rounds=(name,), questions=questions, sample_segments=segments)
-        there = [_places_drawn(connection, column, of_round) for column in DRAW_ORDERS]
+        there = [_count_places_drawn(connection, column, of_round) for column in DRAW_ORDERS]
         if sample != there:
-            yield f"language models were asked a sample of {name}: {_part(connection, of_round)}"
+            yield f"language models were asked a sample of {name}: {_describe_part(connection, of_round)}"
 
 
-def _part(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+def _describe_part(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
     """The segments and questions of a board."""
-    return f"{_segments(connection, options)}; {_questions_asked(connection, options)}"
+    return f"{_describe_segments(connection, options)}; {_describe_questions(connection, options)}"
 
 
-def _segments(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+def _describe_segments(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
     """The segments of a board, and how many of each round a sample draws for each question. A round may have fewer."""
     named, asked = ", ".join(options.segments), options.sample_segments
-    there = _places_drawn(connection, "segment_order", options)
+    there = _count_places_drawn(connection, "segment_order", options)
     if asked is None or there is None or there <= asked:
         return named or "all segments"
-    return "; ".join(filter(None, [named, f"{asked:,} of {counted(there, 'segment')} drawn for each question"]))
+    return "; ".join(filter(None, [named, f"{asked:,} of {format_count(there, 'segment')} drawn for each question"]))
 
 
-def _places_drawn(connection: duckdb.DuckDBPyConnection, column: str, options: SurveyBoardOptions) -> int | None:
+def _count_places_drawn(connection: duckdb.DuckDBPyConnection, column: str, options: SurveyBoardOptions) -> int | None:
     """The most questions of a round, or segments of a question, that can be drawn; None: nothing is known of the rounds."""
     ((there,),) = connection.execute(
         f"SELECT max({column}) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
@@ -92,41 +92,41 @@ def _places_drawn(connection: duckdb.DuckDBPyConnection, column: str, options: S
     return None if there is None else int(there)
 
 
-def _questions_asked(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+def _describe_questions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
     """The questions of a board. A round may have fewer than were asked for."""
     asked = options.questions
     if asked is None:
         return "all questions"
-    there = _places_drawn(connection, "draw_order", options)
+    there = _count_places_drawn(connection, "draw_order", options)
     if there is not None and there <= asked:
-        return "all questions" if len(options.rounds) > 1 else f"all {counted(there, 'question')}"
+        return "all questions" if len(options.rounds) > 1 else f"all {format_count(there, 'question')}"
     if there is None or len(options.rounds) > 1:
-        return f"{counted(asked, 'question')} of each round"
-    return f"{asked:,} of {counted(there, 'question')}"
+        return f"{format_count(asked, 'question')} of each round"
+    return f"{asked:,} of {format_count(there, 'question')}"
 
 
 _OF_CEILINGS = {"ceiling", "skill", "deviation", "segment_sd_expected"}
 """Columns of views whose numbers rest on ceilings."""
 
 
-def lines_of_design_effects(warehouse: Warehouse, frame: pd.DataFrame, rounds: Sequence[str]) -> str:
+def format_design_effect_lines(warehouse: Warehouse, frame: pd.DataFrame, rounds: Sequence[str]) -> str:
     """Lines on the design effects and unknown n of `rounds` (none: of all); empty without any, and of a view whose numbers none bears on."""
     if not _OF_CEILINGS & {*frame.columns}:
         return ""
-    lines = warehouse.query(lambda connection: about_n(connection, rounds), only=["survey_findings"], first=rounds)
-    return "\n".join(in_width(line, terminal_fit().width) for line in lines)
+    lines = warehouse.query(lambda connection: describe_n(connection, rounds), only=["survey_findings"], first=rounds)
+    return "\n".join(wrap_line(line, compute_terminal_fit().width) for line in lines)
 
 
 _MOST_PLACES = 3
 
 
-def why_no_interval(said: Iterable[str]) -> str:
+def find_interval_reason(said: Iterable[str]) -> str:
     """The reason that all intervals give in place of numbers; empty where they differ."""
     reasons = {words for words in said if words}
     return reasons.pop() if len(reasons) == 1 and next(iter(reasons)).endswith("needed") else ""
 
 
-def line_of_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+def describe_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
     """How many segments of people who gave no answer a board leaves out; empty where it leaves out none."""
     if options.of_answers is None:
         return ""
@@ -140,7 +140,7 @@ def line_of_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyBo
     ]
     if not left_out:
         return ""
-    many, named = counted(len(left_out), "segment"), and_more(left_out, _MOST_PLACES)
+    many, named = format_count(len(left_out), "segment"), list_first_names(left_out, _MOST_PLACES)
     return f"left out: {many} of people who gave no answer ({named}); `dtef board --non-answers` keeps them"
 
 
@@ -155,30 +155,32 @@ def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:
 
     `how`: says how to see the columns that are not shown.
     """
-    shown = _shown(by, frame)
-    return render(shown, "table", columns=_columns(by, shown), ends=ENDS, fit=_fit(by, how))
+    shown = _prepare_frame(by, frame)
+    return render(shown, "table", columns=_choose_columns(by, shown), ends=ENDS, fit=_fit(by, how))
 
 
-def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
+def describe_view_columns(by: str, *frames: pd.DataFrame) -> str:
     """A line for each column that a table of the view has and that is not plain English; an interval that is missing says why.
 
     Before them stands what readable responses alone say otherwise. Begins with an empty line, or with that, as it follows the table.
     """
-    fit, told = _fit(by), dict(meanings(by))
-    tables = [(shown, _columns(by, shown)) for shown in (_shown(by, frame) for frame in frames)]
+    fit, column_meanings = _fit(by), dict(list_meanings(by))
+    tables = [(shown, _choose_columns(by, shown)) for shown in (_prepare_frame(by, frame) for frame in frames)]
     columns = dict.fromkeys(name for _, names in tables for name in names)
-    fitting = {name for _, names in tables for name in shown_columns(names, fit)}
-    if "rank" in told and "adjusted_score" not in columns:  # it is the same number as the score
-        told["rank"] = told["rank"].replace("by adjusted score", "by score")
-    reason = why_no_interval(said for shown, _ in tables for said in shown["interval"])
-    if reason and "interval" not in columns and "score" in told:
-        told["score"] += f"; no interval from {reason}"
-    lines = column_lines([name for name in columns if name in fitting], told, fit.width)
-    notes = [_notes(shown, name) for shown, names in tables for name in _NOTES if name in names and name not in fitting]
-    return "\n".join(filter(None, [*notes, *map(_readable_alone, frames), lines]))
+    fitting = {name for _, names in tables for name in choose_shown_columns(names, fit)}
+    if "rank" in column_meanings and "adjusted_score" not in columns:  # it is the same number as the score
+        column_meanings["rank"] = column_meanings["rank"].replace("by adjusted score", "by score")
+    reason = find_interval_reason(said for shown, _ in tables for said in shown["interval"])
+    if reason and "interval" not in columns and "score" in column_meanings:
+        column_meanings["score"] += f"; no interval from {reason}"
+    lines = format_column_lines([name for name in columns if name in fitting], column_meanings, fit.width)
+    notes = [_build_notes(shown, name) for shown, names in tables for name in _NOTES if name in names and name not in fitting]
+    return "\n".join(filter(None, [*notes, *map(_describe_readable_only, frames), lines]))
 
 
-def reasons_without_score(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> Mapping[tuple[str, ...], str]:
+def find_reasons_without_score(
+    connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions
+) -> Mapping[tuple[str, ...], str]:
     """The most frequent reason why a model's responses have no score, by model variant, context level and condition."""
     rows = connection.execute(
         "SELECT model_variant, context_level, condition, mode(reason) FROM scores "
@@ -188,9 +190,9 @@ def reasons_without_score(connection: duckdb.DuckDBPyConnection, options: Survey
     return {tuple(way): reason for *way, reason in rows}
 
 
-def lines_of_unranked(frame: pd.DataFrame, without_score: Mapping[tuple[str, ...], str]) -> str:
+def describe_unranked(frame: pd.DataFrame, without_score: Mapping[tuple[str, ...], str]) -> str:
     """Why models of an overall board have no rank, a line for each reason; empty where all have one. `without_score`: see above."""
-    unranked = named_apart(frame)[frame["rank"].isna()]
+    unranked = rename_variants(frame)[frame["rank"].isna()]
     models: dict[str, dict[str, None]] = {}
     for row in unranked.to_dict("records"):
         if row["n_pairs"]:
@@ -200,29 +202,31 @@ def lines_of_unranked(frame: pd.DataFrame, without_score: Mapping[tuple[str, ...
             way = (str(row["model_variant"]), str(row["context_level"]), str(row["condition"]))
             why = f"no score: {without_score.get(way, 'nothing that counts here was asked')}"
         models.setdefault(why, {})[row["model"]] = None
-    return _listed("without a rank:", [f"{and_more([*who], _MOST_NOTES)}: {why}" for why, who in models.items()])
+    return _format_list("without a rank:", [f"{list_first_names([*who], _MOST_NOTES)}: {why}" for why, who in models.items()])
 
 
-def _readable_alone(frame: pd.DataFrame) -> str:
+def _describe_readable_only(frame: pd.DataFrame) -> str:
     """Where readable responses alone say something else than the published policy, a line for each of the first; empty where nowhere."""
     if "parsed_note" not in frame:
         return ""
-    told = named_apart(frame[frame["parsed_note"].fillna("") != ""])
-    lines = [f"{who}: {words}" for who, words in zip(_who(told), told["parsed_note"], strict=True)]
+    column_meanings = rename_variants(frame[frame["parsed_note"].fillna("") != ""])
+    lines = [f"{who}: {words}" for who, words in zip(_who(column_meanings), column_meanings["parsed_note"], strict=True)]
     left = len(lines) - _MOST_NOTES
-    more = [f"{counted(left, 'more row')}: --csv has them all, as parsed_note"] if left > 0 else []
-    return _listed("by readable responses alone:", [*lines[:_MOST_NOTES], *more])
+    more = [f"{format_count(left, 'more row')}: --csv has them all, as parsed_note"] if left > 0 else []
+    return _format_list("by readable responses alone:", [*lines[:_MOST_NOTES], *more])
 
 
-def _notes(shown: pd.DataFrame, column: str) -> str:
+def _build_notes(shown: pd.DataFrame, column: str) -> str:
     """What is to be known of rows, where the table has no room for it: each note once, with the rows that it is about."""
     noted = shown[shown[column].fillna("") != ""]
     of_note: dict[str, dict[str, None]] = {}
     for who, note in zip(_who(noted), noted[column], strict=True):
         of_note.setdefault(note, {})[who] = None
     of_all = len(of_note) == 1 and len(noted) == len(shown)
-    lines = [f"{'all rows' if of_all else and_more(list(who), _MOST_NOTES, '; ')}: {note}" for note, who in of_note.items()]
-    return _listed("notes:", lines)
+    lines = [
+        f"{'all rows' if of_all else list_first_names(list(who), _MOST_NOTES, '; ')}: {note}" for note, who in of_note.items()
+    ]
+    return _format_list("notes:", lines)
 
 
 def _who(frame: pd.DataFrame) -> Iterator[str]:
@@ -232,45 +236,45 @@ def _who(frame: pd.DataFrame) -> Iterator[str]:
         yield f"{model} against {other}" if other else f"{model}, {attribute}" if attribute else model
 
 
-def _listed(title: str, lines: Sequence[str]) -> str:
-    width = terminal_fit().width
-    return "\n".join([in_width(title, width), *(in_width(f"  {line}", width, 4) for line in lines)]) if lines else ""
+def _format_list(title: str, lines: Sequence[str]) -> str:
+    width = compute_terminal_fit().width
+    return "\n".join([wrap_line(title, width), *(wrap_line(f"  {line}", width, 4) for line in lines)]) if lines else ""
 
 
 def render_drift(checks: pa.Table, subject: Subject) -> str:
     """What `dtef drift` prints, with a line for each column of its table of verdicts that is not plain English."""
-    verdicts, keys = verdict_table(checks, subject), subject.keys
+    verdicts, keys = build_verdict_frame(checks, subject), subject.keys
     whose = ("verdict", "night", *keys.space, "model", "way", "shift")
-    fit = terminal_fit([name for name in whose if name in verdicts], _DRIFT_FIRST_OUT)
-    text = drift_text(checks, subject, fit)
-    shown = shown_columns([*map(str, verdicts)], fit)
-    return "\n".join([text, column_lines(shown, DRIFT_HEADINGS, fit.width)] if shown else [text])
+    fit = compute_terminal_fit([name for name in whose if name in verdicts], _DRIFT_FIRST_OUT)
+    text = format_drift(checks, subject, fit)
+    shown = choose_shown_columns([*map(str, verdicts)], fit)
+    return "\n".join([text, format_column_lines(shown, DRIFT_HEADINGS, fit.width)] if shown else [text])
 
 
 def _fit(by: str, how: str = "") -> Fit:
-    return terminal_fit(subject_columns(by), FIRST_OUT, how)
+    return compute_terminal_fit(list_subject_columns(by), FIRST_OUT, how)
 
 
-def _shown(by: str, frame: pd.DataFrame) -> pd.DataFrame:
-    shown = named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(
+def _prepare_frame(by: str, frame: pd.DataFrame) -> pd.DataFrame:
+    shown = rename_variants(add_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(
         interval=intervals(frame, SHOWN_INTERVALS)
     )
     own = {column: name for column, name in OWN_INTERVALS.items() if ENDS[name][0] in frame}
-    shown = shown.assign(**{column: intervals_of(frame, name, ENDS[name]) for column, name in own.items()})
+    shown = shown.assign(**{column: format_column_intervals(frame, name, ENDS[name]) for column, name in own.items()})
     if "question" in shown:  # once for neighbouring rows: it takes several lines
         shown["question"] = shown["question"].where(shown["question_id"] != shown["question_id"].shift(), "")
-    return shown.assign(questions=_questions(frame)) if {"n_questions", "n_batteries"} <= {*frame} else shown
+    return shown.assign(questions=_count_questions(frame)) if {"n_questions", "n_batteries"} <= {*frame} else shown
 
 
-def _questions(frame: pd.DataFrame) -> list[str]:
+def _count_questions(frame: pd.DataFrame) -> list[str]:
     """`43 (13)`: the different questions of each row, and their batteries."""
     both = zip(frame["n_questions"], frame["n_batteries"], strict=True)
     return [f"{questions:,} ({batteries:,})" for questions, batteries in both]
 
 
-def _columns(by: str, shown: pd.DataFrame) -> list[str]:
+def _choose_columns(by: str, shown: pd.DataFrame) -> list[str]:
     """Columns of a view as a table; with `condition` when it is not the usual one throughout."""
-    columns = [name for name in view_columns(by) if name in shown and _says_something(name, shown)]
+    columns = [name for name in view_columns(by) if name in shown and _is_informative(name, shown)]
     if set(shown["condition"]) <= {BlueprintOptions().condition}:
         return columns
     after = columns.index("context_level" if "context_level" in columns else "model") + 1
@@ -281,14 +285,14 @@ _BESIDE = {"parsed_score": "score", "adjusted_score": "score"}
 """Columns that repeat another one where every response was read and every model asked the same."""
 
 
-def _says_something(name: str, shown: pd.DataFrame) -> bool:
+def _is_informative(name: str, shown: pd.DataFrame) -> bool:
     if name in _BESIDE:  # only where it is another number
         return bool((shown[name] - shown[_BESIDE[name]]).abs().gt(5e-5).any())
     if name == "parsed_verdict":  # beside the verdict, only where it is another one
         return bool(
             (shown["parsed_note"].fillna("") if "parsed_note" in shown else shown[name].ne(shown["verdict"])).astype(bool).any()
         )
-    if name == "interval" and why_no_interval(shown["interval"]):
+    if name == "interval" and find_interval_reason(shown["interval"]):
         return any(shown[low].notna().any() for low, _ in SHOWN_INTERVALS if low in shown)
     if name in ("interval", "note", "consistency_note", *OWN_INTERVALS):
         return bool(shown[name].fillna("").ne("").any())

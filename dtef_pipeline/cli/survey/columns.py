@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dtef_pipeline.asking.planned_calls import PLANNED
-from dtef_pipeline.cli.costs import cost_columns
-from dtef_pipeline.report.terminal import for_people, heading
-from dtef_pipeline.survey.boards.meanings import DRIFT_HEADINGS, EXPERIMENT, meanings
+from dtef_pipeline.cli.costs import describe_cost_columns
+from dtef_pipeline.report.terminal import format_meaning, heading
+from dtef_pipeline.survey.boards.meanings import DRIFT_HEADINGS, EXPERIMENT, list_meanings
 from dtef_pipeline.survey.boards.published import GROUPED, PUBLISHED
 
 Section = tuple[str, Mapping[str, str]]
 """A heading and columns, by the name that they have in the table, with their meanings."""
-_OF_TABLE = {"costs": cost_columns(), "drift": DRIFT_HEADINGS, "run": PLANNED}
+_OF_TABLE = {"costs": describe_cost_columns(), "drift": DRIFT_HEADINGS, "run": PLANNED}
 
 
 def explained(table: str) -> list[Section]:
@@ -20,13 +20,13 @@ def explained(table: str) -> list[Section]:
     if table != "leaderboard":
         columns = _OF_TABLE.get(table, {})
         return [("Columns with --estimate" if table == "run" else "Columns", _headed(columns))] if columns else []
-    common = meanings(GROUPED[0])
+    common = list_meanings(GROUPED[0])
     sections: list[Section] = [(f"Columns with --by {', '.join(GROUPED)}", _headed(common))]
     for view in PUBLISHED:
-        if own := {name: text for name, text in meanings(view.name).items() if common.get(name) != text}:
+        if own := {name: text for name, text in list_meanings(view.name).items() if common.get(name) != text}:
             sections.append((f"Columns with --by {view.name}, beside these", _headed(own)))
     return [*sections, ("Columns with --experiment", _headed(EXPERIMENT))]
 
 
 def _headed(columns: Mapping[str, str]) -> dict[str, str]:
-    return {heading(name): for_people(text) for name, text in columns.items()}
+    return {heading(name): format_meaning(text) for name, text in columns.items()}

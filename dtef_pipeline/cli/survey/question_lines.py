@@ -14,16 +14,16 @@ from dtef_pipeline.boards.cells import has_table, policy_sql
 from dtef_pipeline.boards.reliability import detectable_difference
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
-from dtef_pipeline.survey.boards.linked import question_clusters
+from dtef_pipeline.survey.boards.linked import load_question_clusters
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.question_draw import what_it_tells
+from dtef_pipeline.survey.question_draw import describe_draw
 from dtef_pipeline.survey.scoring.expected_error import (
     Components,
-    expected_degrees,
-    expected_error,
-    of_difference,
-    variance_components,
+    compute_difference_deviations,
+    compute_expected_degrees,
+    compute_expected_error,
+    estimate_variance_components,
 )
 from dtef_pipeline.survey.settings import SurveySettings
 from resources.warehouse import Warehouse
@@ -49,7 +49,7 @@ def question_lines(warehouse: Warehouse, settings: SurveySettings) -> Iterator[s
         return
 
     def read(connection: duckdb.DuckDBPyConnection) -> tuple[pd.DataFrame, _Spread | None]:
-        clusters = question_clusters(connection)
+        clusters = load_question_clusters(connection)
         return _add_batteries(_pairs(connection, settings), clusters), _spread(connection, settings, clusters)
 
     try:
@@ -67,14 +67,14 @@ def _lines(name: str, pairs: pd.DataFrame, settings: SurveySettings, spread: _Sp
     questions = drawn.groupby("question", sort=False, as_index=False).agg(
         draw_order=("draw_order", "min"), is_target=("is_target", "any"), cluster=("cluster", "first")
     )
-    yield f"{name}: {what_it_tells(questions, settings.sample.questions)}"
+    yield f"{name}: {describe_draw(questions, settings.sample.questions)}"
     targets = drawn[drawn["is_target"]]
     asked = targets[targets["draw_order"] < (settings.sample.questions or np.inf)]
     of_all = f" of {len(targets):,}" if len(asked) < len(targets) else ""
     told = f"{name}: {len(asked):,}{of_all} {'pair' if len(targets) == 1 else 'pairs'} of segment and question"
     if spread and asked["cluster"].nunique() >= MIN_CLUSTERS:
-        score, difference = (expected_error(of, asked) for of in (spread.score, spread.difference))
-        found = detectable_difference(difference, expected_degrees(asked))
+        score, difference = (compute_expected_error(of, asked) for of in (spread.score, spread.difference))
+        found = detectable_difference(difference, compute_expected_degrees(asked))
         told += (
             f"; expected standard error {score:.3f} of a score and {difference:.3f} of a difference of two models; a difference of "
             f"{found:.3f} is found with 80 % power (by {spread.source})"
@@ -100,7 +100,7 @@ def _spread(connection: duckdb.DuckDBPyConnection, settings: SurveySettings, clu
     if score is None or difference is None:
         return None
     stored = _add_batteries(_model_scores(connection, settings), clusters)
-    own, between = _components(stored), _components(of_difference(stored))
+    own, between = _components(stored), _components(compute_difference_deviations(stored))
     by = "stored scores" if own else "the baselines' scores"
     of_difference_by = "" if bool(own) == bool(between) else ", the difference by the baselines'"
     return _Spread(own or score, between or difference, by + of_difference_by)
@@ -140,7 +140,7 @@ def _components(scores: pd.DataFrame) -> Components | None:
         for _, own in scores.groupby(_SERIES_OF_SCORES)
         if own["cluster"].nunique() >= MIN_CLUSTERS and own["question"].duplicated().any()
     ]
-    return Components(*np.mean([variance_components(own) for own in series], axis=0)) if series else None
+    return Components(*np.mean([estimate_variance_components(own) for own in series], axis=0)) if series else None
 
 
 def _add_batteries(rows: pd.DataFrame, clusters: pd.DataFrame) -> pd.DataFrame:

@@ -8,12 +8,12 @@ from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.cli.role_budgets import name_of_asked
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.family.run_settings import Setting, settings_of
+from dtef_pipeline.family.run_settings import Setting, build_settings
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
+from dtef_pipeline.survey.experiments import ConditionModel, Experiment, load_experiment, resolve_asked_models
 from dtef_pipeline.survey.settings import SurveySettings
 from resources.known_models import known_models
-from resources.settings import Settings, shipped
+from resources.settings import Settings, find_shipped
 
 
 class SurveyRunSettings(SurveySettings):
@@ -28,24 +28,24 @@ def survey_settings(given: Mapping[str, Any]) -> SurveyRunSettings:
 
     Raises ConfigError for options that exclude each other, and for what is not known: a model, a condition, an experiment.
     """
-    models, options = known_models(Settings.from_environment(), COMPUTED_MODELS), dict(given)
+    models, options = known_models(Settings.read_environment(), COMPUTED_MODELS), dict(given)
     limits, name = options.pop("limits", ()), options.pop("experiment", None)
     experiment = find_experiment(name) if name else None
     rounds = options.get("rounds") or [round_id.upper() for round_id in (experiment.rounds if experiment else ())]
     if not rounds:
         raise ConfigError("no round: allowed: --round ROUND, once or several times, or an experiment with rounds")
     options["rounds"] = list(dict.fromkeys(rounds))
-    chosen = _of_experiment(options, experiment, models) if experiment else _of_options(options, models)
-    return chosen.model_copy(update={"limits": _limits(limits, chosen.models, models)})
+    chosen = _select_from_experiment(options, experiment, models) if experiment else _select_from_options(options, models)
+    return chosen.model_copy(update={"limits": _parse_limits(limits, chosen.models, models)})
 
 
-def shipped_experiments() -> dict[str, Path]:
-    return {path.stem: path for path in sorted(shipped("experiments").glob("*.yaml"))}
+def find_shipped_experiments() -> dict[str, Path]:
+    return {path.stem: path for path in sorted(find_shipped("experiments").glob("*.yaml"))}
 
 
-def shipped_experiment_rows() -> list[dict[str, str]]:
+def list_shipped_experiments() -> list[dict[str, str]]:
     """The experiments that are shipped: name, hypothesis and conditions of each."""
-    loaded = [load_experiment(path) for path in shipped_experiments().values()]
+    loaded = [load_experiment(path) for path in find_shipped_experiments().values()]
     return [
         {"experiment": one.name, "hypothesis": one.hypothesis, "conditions": ", ".join(c.name for c in one.conditions)}
         for one in loaded
@@ -54,7 +54,7 @@ def shipped_experiment_rows() -> list[dict[str, str]]:
 
 def find_experiment(given: str) -> Experiment:
     """The experiment of a file, or a shipped one by its name. Raises ConfigError naming those that are shipped."""
-    known = shipped_experiments()
+    known = find_shipped_experiments()
     if given in known:
         return load_experiment(known[given])
     if Path(given).is_file():
@@ -62,7 +62,7 @@ def find_experiment(given: str) -> Experiment:
     raise ConfigError(f"no experiment {given!r}; allowed: a file, or one of {', '.join(known)}")
 
 
-def with_contexts(experiment: Experiment, context_levels: Sequence[str]) -> Experiment:
+def set_context_levels(experiment: Experiment, context_levels: Sequence[str]) -> Experiment:
     """The experiment at other context levels, if any are given."""
     if not context_levels:
         return experiment
@@ -74,42 +74,42 @@ def with_contexts(experiment: Experiment, context_levels: Sequence[str]) -> Expe
     return experiment.model_copy(update={"contexts": list(dict.fromkeys(context_levels)), "conditions": plain})
 
 
-def _of_options(given: Mapping[str, Any], models: Models) -> SurveyRunSettings:
+def _select_from_options(given: Mapping[str, Any], models: Models) -> SurveyRunSettings:
     """From the store, only what is named; otherwise baselines and prompts without context questions are as usual."""
     usual = {"models": [], "conditions": []} if given.get("from_store") else {"context_levels": ["0"]}
-    settings = settings_of(SurveyRunSettings, {**usual, **given})
+    settings = build_settings(SurveyRunSettings, {**usual, **given})
     levels = list(dict.fromkeys(settings.context_levels or ["0"])) if settings.conditions else []
-    spelled = (BlueprintOptions.of_condition(text, levels).condition for text in settings.conditions)
+    spelled = (BlueprintOptions.parse_condition(text, levels).condition for text in settings.conditions)
     names = [spec.name for spec in models.resolve(settings.models)]
     named = {"models": names, "conditions": list(dict.fromkeys(spelled)), "context_levels": levels}
     return settings.model_copy(update=named)
 
 
-def _of_experiment(given: Mapping[str, Any], experiment: Experiment, models: Models) -> SurveyRunSettings:
+def _select_from_experiment(given: Mapping[str, Any], experiment: Experiment, models: Models) -> SurveyRunSettings:
     """What an experiment asks; options of the command line take the place of its own."""
     if given.get("conditions"):
         raise ConfigError(
             "--condition with --experiment: its conditions say how questions are asked; allowed: one or the other"
         )
-    experiment = with_contexts(experiment, given.get("context_levels", ()))
+    experiment = set_context_levels(experiment, given.get("context_levels", ()))
     selectors = given.get("models") or experiment.models
     if not selectors:
         raise ConfigError(f"the experiment {experiment.name} names no models; allowed: --model MODEL, once or several times")
-    asked = asked_models(experiment, models, selectors)
+    asked = resolve_asked_models(experiment, models, selectors)
     every = models.resolve([one.spec.name for one in asked])
     conditions = [one.options for one in asked if one.model == asked[0].model]
     own = experiment.model_dump(include={"questions", "sample_segments", "draws", "system_prompts"}, exclude_none=True)
     named = {
         "experiment": experiment.model_copy(update={"models": list(selectors)}),
         "models": [spec.name for spec in every],
-        "models_of": _models_of(asked, every),
+        "models_of": _list_models_by_condition(asked, every),
         "conditions": list(dict.fromkeys(options.condition for options in conditions)),
         "context_levels": list(dict.fromkeys(level for options in conditions for level in options.context_levels)),
     }
-    return settings_of(SurveyRunSettings, {**own, **given, **named})
+    return build_settings(SurveyRunSettings, {**own, **given, **named})
 
 
-def _models_of(asked: Sequence[Asked], every: Sequence[ModelSpec]) -> dict[str, list[str]]:
+def _list_models_by_condition(asked: Sequence[ConditionModel], every: Sequence[ModelSpec]) -> dict[str, list[str]]:
     """By condition the names of the models asked in it; nothing where all are asked in all."""
     variants: dict[str, set[str]] = {}
     for one in asked:
@@ -118,7 +118,7 @@ def _models_of(asked: Sequence[Asked], every: Sequence[ModelSpec]) -> dict[str, 
     return names if any(len(of) < len(every) for of in names.values()) else {}
 
 
-def _limits(given: tuple[str, ...], asked: Collection[str], models: Models) -> dict[str, int]:
+def _parse_limits(given: tuple[str, ...], asked: Collection[str], models: Models) -> dict[str, int]:
     limits = {}
     for text in given:
         model, _, most = text.rpartition("=")

@@ -13,28 +13,28 @@ from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
 from dtef_pipeline.boards.served import split_served
-from dtef_pipeline.cli.families import CommandFamily, of_models
-from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, say_mixed
+from dtef_pipeline.cli.families import CommandFamily, filter_by_model
+from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, warn_mixed
 from dtef_pipeline.cli.options import refuse_others
-from dtef_pipeline.cli.read import require_rows, scored_rounds
+from dtef_pipeline.cli.read import list_scored_rounds, require_rows
 from dtef_pipeline.cli.survey.after_run import SAME_RESPONSE, compare_ways
 from dtef_pipeline.cli.survey.boards import (
-    line_of_non_answers,
-    lines_of_design_effects,
-    lines_of_samples,
-    lines_of_unranked,
-    lines_of_view,
-    reasons_without_score,
+    describe_non_answers,
+    describe_samples,
+    describe_unranked,
+    describe_view_columns,
+    find_reasons_without_score,
+    format_design_effect_lines,
     render_view,
 )
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.published import BY_NAME
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.boards.segment_gaps import by_significance
+from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from resources.warehouse import Warehouse
 
 MOST_ROWS = 60
@@ -58,14 +58,14 @@ def _show_view(
 ) -> None:
     chosen = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
     require_rows(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
-    scored_rounds(warehouse, chosen.rounds)
+    list_scored_rounds(warehouse, chosen.rounds)
     held = [*HELD, *(["predictions"] if served else [])]
     frame = query_rounds(
-        warehouse, lambda connection: _shown_view(connection, by, chosen, warehouse, served), held, chosen.rounds
+        warehouse, lambda connection: _load_view(connection, by, chosen, warehouse, served), held, chosen.rounds
     )
-    frame = of_models(frame, models, by)
+    frame = filter_by_model(frame, models, by)
     if "deviation" in frame:
-        frame = by_significance(frame)
+        frame = sort_by_significance(frame)
     if "among" in frame:
         frame = frame.sort_values("among", key=lambda among: among.map(COMPARED_FAMILIES.index), kind="stable")
     if output == "table" and top is None and {"question_id", "deviation"} & {*frame}:
@@ -74,26 +74,28 @@ def _show_view(
     if output != "table":
         click.echo(render(shown, output))
         return
-    for line in warehouse.query(lambda connection: [*lines_of_samples(connection, chosen)], only=HELD, first=chosen.rounds):
+    for line in warehouse.query(lambda connection: [*describe_samples(connection, chosen)], only=HELD, first=chosen.rounds):
         say(line)
     click.echo(render_view(by, shown))
     if left := len(frame) - len(shown):
-        say(f"{counted(left, 'more row')}: --top 0 shows all, --csv writes them for other programs")
+        say(f"{format_count(left, 'more row')}: --top 0 shows all, --csv writes them for other programs")
     if by == "overall" and shown["rank"].isna().any():
         why = warehouse.query(
-            lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds
+            lambda connection: find_reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds
         )
-        click.echo(lines_of_unranked(shown, why))
+        click.echo(describe_unranked(shown, why))
     if not served:
-        say_mixed(warehouse, "predictions", chosen.rounds, chosen.snapshot, SERVED_REMEDY)
+        warn_mixed(warehouse, "predictions", chosen.rounds, chosen.snapshot, SERVED_REMEDY)
     if silent := warehouse.query(
-        lambda connection: line_of_non_answers(connection, chosen), only=["scores"], first=chosen.rounds
+        lambda connection: describe_non_answers(connection, chosen), only=["scores"], first=chosen.rounds
     ):
         click.echo(silent)
-    click.echo("\n".join(filter(None, [lines_of_design_effects(warehouse, shown, chosen.rounds), lines_of_view(by, shown)])))
+    click.echo(
+        "\n".join(filter(None, [format_design_effect_lines(warehouse, shown, chosen.rounds), describe_view_columns(by, shown)]))
+    )
 
 
-def _shown_view(
+def _load_view(
     connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions, warehouse: Warehouse, served: bool
 ) -> pd.DataFrame:
     """The rows of a view, with the words of its questions. `served`: whether models that one name stands for have rows of their own."""
@@ -101,7 +103,7 @@ def _shown_view(
         split_served(connection, "scores", "predictions", SAME_RESPONSE)
     frame = view(connection, by, chosen)
     if not len(frame):
-        raise NothingToShowError(_why_empty(connection, by, chosen))
+        raise NothingToShowError(_explain_empty(connection, by, chosen))
     if "question_id" in frame:
         texts = connection.execute(
             "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"
@@ -110,7 +112,7 @@ def _shown_view(
     return frame
 
 
-def _why_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions) -> str:
+def _explain_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions) -> str:
     """What a view without rows lacks, and which of the options may have left it out."""
     asked = {
         "--round": ", ".join(chosen.rounds),
@@ -121,7 +123,7 @@ def _why_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoa
     given = ", ".join(f"{option} {value}" for option, value in asked.items() if value)
     needed = BY_NAME[by].needs
     if not needed or not len(load_cells(connection, chosen)):
-        return _what_there_is(connection, given)
+        return _list_available(connection, given)
     if by == "context" and len(chosen.context_levels) == 1:
         (only,) = chosen.context_levels
         return f"--by context compares context levels, and --context {only} leaves only one: leave --context out"
@@ -129,7 +131,7 @@ def _why_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoa
     return f"nothing to show by {by}: it needs {needed}{filtered}"
 
 
-def _what_there_is(connection: duckdb.DuckDBPyConnection, given: str) -> str:
+def _list_available(connection: duckdb.DuckDBPyConnection, given: str) -> str:
     there = {
         name: [value for (value,) in connection.execute(f"SELECT DISTINCT {name} FROM scores ORDER BY 1").fetchall()]
         for name in ("round", "context_level", "condition", "snapshot")

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.cli.family_verbs import Checked, FamilyFiles
+from dtef_pipeline.cli.family_verbs import CheckReport, FamilyFiles
 from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.survey.selection import shipped_experiment_rows
+from dtef_pipeline.cli.survey.selection import list_shipped_experiments
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS, NEXT_STEPS
-from dtef_pipeline.text.beginning import beginning
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.beginning import shorten_to_line
+from dtef_pipeline.text.counted import format_count, list_first_names
 from resources.gateway.progress import waiting
 from resources.sources import ROUND_NOTES
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.launch import Launched
-    from assets.survey.rounds import Registered
+    from assets.launch import LaunchResult
+    from assets.survey.rounds import RegistrationResult
     from dtef_pipeline.survey.model import Survey
     from resources.sources import Source, Sources
 
@@ -54,7 +54,7 @@ class ReadRound(NamedTuple):
     findings: list[dict[str, Any]]
 
 
-def stored_round(warehouse: Warehouse, round_id: str) -> ReadRound:
+def read_stored_round(warehouse: Warehouse, round_id: str) -> ReadRound:
     return ReadRound(
         round_id,
         warehouse.read_or_empty("survey_responses", columns=_READ_BACK, round=round_id),
@@ -70,25 +70,26 @@ def summary(found: ReadRound, seconds: float) -> Iterator[str]:
     pairs, segments = ([row for row in quarantine if (row["question_id"] is None) == whole] for whole in (False, True))
     questions = {row["question_id"]: row for row in rows.select(_READ_BACK[1:]).to_pylist()}
     yield (
-        f"{round_id}: {counted(len(pc.unique(rows['segment'])), 'segment')}, {counted(len(questions), 'question')}, "
-        f"{counted(len(rows), 'pair')}, {counted(len(pairs), 'pair')} and {counted(len(segments), 'whole segment')} in quarantine "
+        f"{round_id}: {format_count(len(pc.unique(rows['segment'])), 'segment')}, {format_count(len(questions), 'question')}, "
+        f"{format_count(len(rows), 'pair')}, {format_count(len(pairs), 'pair')} and "
+        f"{format_count(len(segments), 'whole segment')} in quarantine "
         f"({seconds:.1f} s)"
     )
     if quarantine:
-        yield f"  quarantine: {_reasons(pairs, 'pair')}{'; ' * bool(pairs and segments)}{_reasons(segments, 'whole segment')}"
-        yield from (f"    such as {_place(row)}: {row['reason']}: {row['detail']}" for row in _examples(pairs))
+        yield f"  quarantine: {_format_reasons(pairs, 'pair')}{'; ' * bool(pairs and segments)}{_format_reasons(segments, 'whole segment')}"
+        yield from (f"    such as {_format_place(row)}: {row['reason']}: {row['detail']}" for row in _choose_examples(pairs))
         yield f"    all: dtef sql \"SELECT * FROM survey_quarantine WHERE round = '{round_id}'\""
     asked = sorted(questions.values(), key=lambda row: row["question_order"])
-    yield from _scales(round_id, asked)
-    yield from _batteries(round_id, [row["battery"] for row in asked])
+    yield from _describe_scales(round_id, asked)
+    yield from _describe_batteries(round_id, [row["battery"] for row in asked])
     for finding in found.findings:
         items = finding["items"]
         if finding["code"] == "profile-question":
-            yield f"  profile questions, left out: {_named(list(dict.fromkeys(items)))}"
+            yield f"  profile questions, left out: {_format_names(list(dict.fromkeys(items)))}"
         elif finding["code"] == "duplicate-question":
-            yield f"  asked before in the round, with the same text and options: {counted(len(items), 'question')}: {_named(items)}"
+            yield f"  asked before in the round, with the same text and options: {format_count(len(items), 'question')}: {_format_names(items)}"
         elif finding["level"] == "warning":
-            yield f"  warning: {str(finding['message']).rstrip('.')}{': ' * bool(items)}{_named(items)}"
+            yield f"  warning: {str(finding['message']).rstrip('.')}{': ' * bool(items)}{_format_names(items)}"
 
 
 def design_effect(before: float, now: float, stated: float | None) -> Iterator[str]:
@@ -108,24 +109,24 @@ def design_effect(before: float, now: float, stated: float | None) -> Iterator[s
 
 def faults(found: ReadRound) -> list[str]:
     """Lines on what of the file was not read; empty when all was."""
-    errors = [_fault(finding) for finding in found.findings if finding["level"] == "error"]
+    errors = [_format_finding(finding) for finding in found.findings if finding["level"] == "error"]
     return [*errors, f"all else of {found.round} is stored"] if errors else []
 
 
-def _fault(finding: dict[str, Any]) -> str:
+def _format_finding(finding: dict[str, Any]) -> str:
     items, message = finding["items"], str(finding["message"]).rstrip(".")
-    named = f": {and_more(items, _MOST_ITEMS)}" if items else ""
+    named = f": {list_first_names(items, _MOST_ITEMS)}" if items else ""
     next_step = f"; {NEXT_STEPS[finding['code']]}" if finding["code"] in NEXT_STEPS else ""
     return f"error: {message}{named}{next_step}"
 
 
-def _reasons(rows: Sequence[dict[str, Any]], noun: str) -> str:
+def _format_reasons(rows: Sequence[dict[str, Any]], noun: str) -> str:
     """`16 pairs decimal-comma, 1 pair nan`: the most frequent reason first."""
     found = Counter(row["reason"] for row in rows).most_common()
-    return ", ".join(f"{counted(number, noun)} {reason}" for reason, number in found)
+    return ", ".join(f"{format_count(number, noun)} {reason}" for reason, number in found)
 
 
-def _examples(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _choose_examples(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The first pair of each reason that is about numbers in the file; that too few answered says all there is to say."""
     first: dict[str, dict[str, Any]] = {}
     for row in pairs:
@@ -134,26 +135,26 @@ def _examples(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(first.values())
 
 
-def _place(row: dict[str, Any]) -> str:
+def _format_place(row: dict[str, Any]) -> str:
     where = row["file"] if row["line"] is None else f"{row['file']}:{row['line']}"
     return f"{where} ({row['segment']})"
 
 
-def _scales(round_id: str, questions: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _describe_scales(round_id: str, questions: Sequence[dict[str, Any]]) -> Iterator[str]:
     """How many questions are on a scale, and which of several options are not."""
     kinds = Counter(row["scale"] for row in questions)
     aside = sum(any(row["dont_know"]) for row in questions)
     yield f"  scales: {kinds['ordinal']} ordinal, {kinds['nominal']} nominal; {aside} with a don't-know option"
     unordered = [row for row in questions if row["scale"] == "nominal" and len(row["options"]) > 2]
     for row in unordered[:_SHOWN]:
-        yield f"    nominal: {beginning(row['question_text'])} ({beginning(' / '.join(row['options']))}): {row['scale_reason']}"
+        yield f"    nominal: {shorten_to_line(row['question_text'])} ({shorten_to_line(' / '.join(row['options']))}): {row['scale_reason']}"
     if len(unordered) > _SHOWN:
         yield f"    and {len(unordered) - _SHOWN} more that are nominal with 3 or more options"
     columns = "DISTINCT question_order, question_text, options, scale, scale_reason, dont_know"
     yield f"    all: dtef sql \"SELECT {columns} FROM survey_responses WHERE round = '{round_id}' ORDER BY 1\""
 
 
-def _batteries(round_id: str, names: Sequence[str]) -> Iterator[str]:
+def _describe_batteries(round_id: str, names: Sequence[str]) -> Iterator[str]:
     """How many batteries the questions were asked in."""
     sizes = Counter(names)
     several = [size for size in sizes.values() if size > 1]
@@ -163,9 +164,9 @@ def _batteries(round_id: str, names: Sequence[str]) -> Iterator[str]:
     yield f"    all: dtef sql \"SELECT {columns} FROM survey_responses WHERE round = '{round_id}' ORDER BY ALL\""
 
 
-def _named(texts: Sequence[str]) -> str:
+def _format_names(texts: Sequence[str]) -> str:
     """The first texts, shortened; those that are then the same once, with their number."""
-    found = Counter(map(beginning, texts))
+    found = Counter(map(shorten_to_line, texts))
     shown = dict(list(found.items())[:_SHOWN])
     more = f" and {len(texts) - sum(shown.values())} more" if len(found) > _SHOWN else ""
     return "; ".join(text if number == 1 else f"{text} ({number} of them)" for text, number in shown.items()) + more
@@ -180,7 +181,7 @@ class _Round:
     path: Path
     options: Mapping[str, Any]
     """What registering a round takes."""
-    registered: Registered | None = None
+    registered: RegistrationResult | None = None
     before: Source | None = None
     started: float = field(default_factory=time.monotonic)
     found: ReadRound | None = None
@@ -194,17 +195,17 @@ class _Round:
 
         self.started = time.monotonic()
         with waiting(f"{self.survey.round}: noting what is new"):
-            sources = _sources(self.warehouse)
+            sources = _open_sources(self.warehouse)
             self.before = sources.before(self.survey.round)
             self.registered = register_round(instance, sources, self.survey, self.path, **self.options)
         return self.registered.keys
 
-    def lines(self, outcome: Launched | None) -> Iterator[str]:
+    def lines(self, outcome: LaunchResult | None) -> Iterator[str]:
         assert self.registered is not None
-        self.found = stored_round(self.warehouse, self.survey.round)
+        self.found = read_stored_round(self.warehouse, self.survey.round)
         yield from summary(self.found, time.monotonic() - self.started)
         if self.registered.retired:
-            retired = f"retired {counted(len(self.registered.retired), 'segment')} that the round no longer has"
+            retired = f"retired {format_count(len(self.registered.retired), 'segment')} that the round no longer has"
             yield f"  warning: {retired}: {', '.join(self.registered.retired)}"
         if self.registered.changes is not None:
             yield f"  since it was ingested last: {self.registered.changes}"
@@ -215,7 +216,7 @@ class _Round:
         return faults(self.found) if self.found else []
 
 
-def _options(
+def _build_options(
     min_n: int | None,
     design_effect: float | None,
     allow_missing_questions: bool,
@@ -230,14 +231,14 @@ def _options(
     return {"min_n": min_n or MIN_N, "allowed": allowed, "replace": replace, "design_effect": design_effect}
 
 
-def _sources(warehouse: Warehouse) -> Sources[Survey]:
+def _open_sources(warehouse: Warehouse) -> Sources[Survey]:
     from dtef_pipeline.survey.adapters import read_survey
     from resources.sources import Sources
 
     return Sources(warehouse, read_survey)
 
 
-def _surveys(paths: Sequence[Path], round_id: str | None) -> list[tuple[Path, Survey]]:
+def _read_surveys(paths: Sequence[Path], round_id: str | None) -> list[tuple[Path, Survey]]:
     """The rounds at the paths. Raises ConfigError for one that is in more than one of them."""
     from dtef_pipeline.survey.adapters import read_surveys
 
@@ -252,38 +253,38 @@ def _surveys(paths: Sequence[Path], round_id: str | None) -> list[tuple[Path, Su
 
 def _read(warehouse: Warehouse, paths: Sequence[Path], round_id: str | None, **given: Any) -> list[_Round]:
     """A fault of any round leaves all as they were."""
-    from assets.survey.rounds import checked_round
+    from assets.survey.rounds import check_round
 
-    surveys, options = _surveys(paths, round_id), _options(**given)
+    surveys, options = _read_surveys(paths, round_id), _build_options(**given)
     if len(surveys) > 1:
         for _, survey in surveys:
-            checked_round(_sources(warehouse), survey, **options)
+            check_round(_open_sources(warehouse), survey, **options)
     return [_Round(warehouse, survey, path, options) for path, survey in surveys]
 
 
-def _check(paths: Sequence[Path], round_id: str | None, **given: Any) -> Checked:
-    from assets.survey.rounds import checked_round
+def _check(paths: Sequence[Path], round_id: str | None, **given: Any) -> CheckReport:
+    from assets.survey.rounds import check_round
 
-    sources, options, found = _sources(open_warehouse(new=True)), _options(**given), []
+    sources, options, found = _open_sources(open_warehouse(new=True)), _build_options(**given), []
     started = time.monotonic()
-    for _, survey in _surveys(paths, round_id):
-        observed = checked_round(sources, survey, **options)
+    for _, survey in _read_surveys(paths, round_id):
+        observed = check_round(sources, survey, **options)
         found.append(ReadRound(survey.round, observed.responses, observed.quarantine, observed.findings.to_pylist()))
     # The tables that the other lines query are not stored yet.
     lines = [line for one in found for line in summary(one, time.monotonic() - started) if "dtef sql" not in line]
     document = [
         {
-            **_counts(one.round, one.responses, one.quarantine),
+            **_count_rows(one.round, one.responses, one.quarantine),
             "findings": one.findings,
             "quarantined": one.quarantine.to_pylist(),
         }
         for one in found
     ]
     errors = [line for one in found for line in faults(one)[:-1]]
-    return Checked(document, lines, not errors, errors)
+    return CheckReport(document, lines, not errors, errors)
 
 
-def _counts(round_id: str, responses: pa.Table, quarantine: pa.Table) -> dict[str, Any]:
+def _count_rows(round_id: str, responses: pa.Table, quarantine: pa.Table) -> dict[str, Any]:
     return {
         "round": round_id,
         "segments": len(pc.unique(responses["segment"])),
@@ -293,23 +294,23 @@ def _counts(round_id: str, responses: pa.Table, quarantine: pa.Table) -> dict[st
     }
 
 
-def _listed(warehouse: Warehouse, experiments: bool) -> dict[str, list[dict[str, Any]]]:
+def _list_rounds(warehouse: Warehouse, experiments: bool) -> dict[str, list[dict[str, Any]]]:
     if experiments:
-        return {"experiments": shipped_experiment_rows()}
-    return {"rounds": [_row(warehouse, one) for one in warehouse.values("survey_responses", "round")]}
+        return {"experiments": list_shipped_experiments()}
+    return {"rounds": [_build_row(warehouse, one) for one in warehouse.values("survey_responses", "round")]}
 
 
-def _row(warehouse: Warehouse, round_id: str) -> dict[str, Any]:
+def _build_row(warehouse: Warehouse, round_id: str) -> dict[str, Any]:
     responses = warehouse.read_or_empty("survey_responses", columns=["segment", "question_id"], round=round_id)
     quarantine = warehouse.read_or_empty("survey_quarantine", columns=["segment"], round=round_id)
-    source = _sources(warehouse).before(round_id)
+    source = _open_sources(warehouse).before(round_id)
     snapshots = {
         snapshot
         for segment in warehouse.values("scores", "segment", round=round_id)
         for snapshot in warehouse.values("scores", "snapshot", round=round_id, segment=segment)
     }
     file = source.path if source else ""
-    return {**_counts(round_id, responses, quarantine), "snapshots": sorted(snapshots), "file": file}
+    return {**_count_rows(round_id, responses, quarantine), "snapshots": sorted(snapshots), "file": file}
 
 
 SURVEY_FILES = FamilyFiles(
@@ -317,7 +318,7 @@ SURVEY_FILES = FamilyFiles(
     adds="dtef add PATH",
     read=_read,
     check=_check,
-    listed=_listed,
+    listed=_list_rounds,
     notes=ROUND_NOTES,
     counted_rows={"predictions": "response"},
     by_first=True,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dtef_pipeline.cli.options import of_metric, of_rounds, of_served, of_targets
-from dtef_pipeline.cli.verbs import FamilyWords, Verb, family_group, run_command
+from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
 from dtef_pipeline.survey.boards.published import PUBLISHED
 
 _A_SURVEY = (
@@ -44,11 +44,11 @@ _A_SURVEY = (
 )
 
 
-def _in_capitals(context: click.Context, parameter: click.Parameter, rounds: tuple[str, ...]) -> tuple[str, ...]:
+def _convert_to_upper(context: click.Context, parameter: click.Parameter, rounds: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(one.upper() for one in rounds)
 
 
-def _one_by_one(context: click.Context, parameter: click.Parameter, levels: tuple[str, ...]) -> tuple[str, ...]:
+def _split_levels(context: click.Context, parameter: click.Parameter, levels: tuple[str, ...]) -> tuple[str, ...]:
     """Levels that were given together, as in 0,5."""
     return tuple(level for given in levels for level in given.replace(",", " ").split())
 
@@ -94,7 +94,7 @@ run = run_command(
     ),
     ["candidate"],
     ["ingest", "ask"],
-    {"rounds": _in_capitals, "context_levels": _one_by_one},
+    {"rounds": _convert_to_upper, "context_levels": _split_levels},
 )
 SURVEY = FamilyWords(
     name="survey",
@@ -215,4 +215,4 @@ SURVEY = FamilyWords(
     views=PUBLISHED,
     explains="leaderboard",
 )
-survey = family_group(SURVEY)
+survey = build_family_group(SURVEY)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from assets.stage.snapshots import require_snapshot
-from assets.survey.panel_file import checked_panel, with_blueprints
-from dtef_pipeline.cli.family_run import AfterRun, Chosen, FamilyRun, GivenRun, Steps
+from assets.survey.panel_file import load_checked_panel, with_blueprints
+from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.started_runs import StagesRun, check_settings
-from dtef_pipeline.cli.survey.after_run import after_run, now_asked
+from dtef_pipeline.cli.survey.after_run import after_run, describe_calls
 from dtef_pipeline.cli.survey.question_lines import question_lines
 from dtef_pipeline.cli.survey.selection import survey_settings
 from dtef_pipeline.cli.terminal import say
@@ -17,10 +17,10 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.settings import survey_run_config
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.survey.settings import build_survey_run_config
+from dtef_pipeline.text.counted import format_count, list_first_names
 from resources.failures import is_full
-from resources.gateway.progress import kept_terminal
+from resources.gateway.progress import keep_terminal
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -51,37 +51,37 @@ def _not_ingested(warehouse: Warehouse, round_id: str) -> str:
     return f"round {round_id} is not ingested; ingested: {ingested}; `dtef add PATH` ingests it{full}"
 
 
-def _choose(given: GivenRun) -> Chosen:
+def _choose(given: RunContextOfCommand) -> RunSelection:
     options = given.options
     keys = partition_keys(given.warehouse, options.rounds, options.segments)
     require_snapshot(given.warehouse, "predictions", SPACE, keys, options.snapshot)
     specs = given.models.resolve(options.models)
-    return Chosen(keys, {spec.name for spec in specs}, specs)
+    return RunSelection(keys, {spec.name for spec in specs}, specs)
 
 
-def _steps(given: GivenRun, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
+def _steps(given: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
     """Without conditions, later stages are made only of the partitions that have prompts: of others there is nothing to make."""
     is_ingest = given.beside.first == "ingest"
     later = with_blueprints(given.warehouse, keys) if is_ingest and not given.options.conditions else keys
     return [*([(stages[0], keys)] if is_ingest else []), *((stage, later) for stage in stages[1:])]
 
 
-def _refuse(given: GivenRun, chosen: Chosen) -> None:
+def _refuse(given: RunContextOfCommand, chosen: RunSelection) -> None:
     """Raises ConfigError for a fault in the files and addresses that stages and roll-ups read at their end."""
-    checked_panel(given.environment, check_settings(given.environment), given.warehouse)
+    load_checked_panel(given.environment, check_settings(given.environment), given.warehouse)
 
 
-def _introduce(given: GivenRun, chosen: Chosen) -> Iterator[str]:
+def _introduce(given: RunContextOfCommand, chosen: RunSelection) -> Iterator[str]:
     yield f"models: {', '.join(model.name for model in chosen.specs) or 'those of the response store'}"
     yield from question_lines(given.warehouse, given.options)
 
 
-def _after(given: GivenRun, _: Sequence[str], running: StagesRun) -> AfterRun:
-    for line in now_asked(running.command.gateway):
+def _after(given: RunContextOfCommand, _: Sequence[str], running: StagesRun) -> AfterRun:
+    for line in describe_calls(running.command.gateway):
         say(line)
     all_answered = True
     if not given.options.from_store:
-        with kept_terminal():
+        with keep_terminal():
             all_answered = after_run(given)
     if given.beside.no_roll_ups:
         say(
@@ -93,7 +93,7 @@ def _after(given: GivenRun, _: Sequence[str], running: StagesRun) -> AfterRun:
 def _superseded(number: int) -> Iterator[str]:
     if number:
         yield (
-            f"warning: {counted(number, 'earlier prediction')} answered prompts that are made in another way now, so no longer "
+            f"warning: {format_count(number, 'earlier prediction')} answered prompts that are made in another way now, so no longer "
             "in the tables; the raw responses stay in the response store, and the earlier options bring them back"
         )
 
@@ -102,7 +102,7 @@ def _assumed(found: DryRun) -> Iterator[str]:
     if not found.counts.rows:
         yield "baselines ask no model: no calls, no cost"
     if found.foreseen:
-        names = and_more(list(found.foreseen), _UNKNOWN_LENGTHS_NAMED, "; ")
+        names = list_first_names(list(found.foreseen), _UNKNOWN_LENGTHS_NAMED, "; ")
         yield (
             f"No reply of {names} is known yet: its length follows from what is asked for, such as "
             "the number of options, and leaves out what a model thinks unasked. Once there are some, their mean counts."
@@ -123,7 +123,7 @@ SURVEY_RUN = FamilyRun(
     _choose,
     _steps,
     _refuse,
-    config=lambda options, stages: survey_run_config(options),
+    config=lambda options, stages: build_survey_run_config(options),
     introduce=_introduce,
     roll_up=lambda given, running: running.roll_up(given.warehouse, given.options.metric),
     after=_after,

@@ -20,9 +20,9 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Illegal, Scenario
-from dtef_pipeline.games.episode_items import still_true, truth_id
-from dtef_pipeline.games.exact.strategies import SmallScenario, states_to_move
-from dtef_pipeline.games.in_play import system_text, turn_text
+from dtef_pipeline.games.episode_items import filter_still_valid, truth_id
+from dtef_pipeline.games.exact.strategies import SmallScenario, iterate_states_to_move
+from dtef_pipeline.games.in_play import write_system_text, write_turn_text
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Player
 from dtef_pipeline.games.tables import DECISION_ANSWERS
@@ -70,17 +70,17 @@ def has_decision_points(scenario: Scenario[Any]) -> TypeGuard[SmallScenario[Any]
     return all(hasattr(type(scenario), name) for name in ("strategies", "deals", "information"))
 
 
-def decision_points(scenario: SmallScenario[Any]) -> tuple[DecisionPoint, ...]:
+def list_decision_points(scenario: SmallScenario[Any]) -> tuple[DecisionPoint, ...]:
     """All information sets, those of the first seat before those of the second, in the order of the deals."""
     found: dict[str, DecisionPoint] = {}
-    for state, seat in states_to_move(scenario):
+    for state, seat in iterate_states_to_move(scenario):
         name = scenario.information(state, seat)
         if name not in found:
             found[name] = DecisionPoint(name, state, seat, scenario.observation(state, seat), scenario.legal(state, seat))
     return tuple(sorted(found.values(), key=lambda point: point.seat))
 
 
-def points_to_ask(scenario: Scenario[Any], sample: int | None = None) -> tuple[DecisionPoint, ...]:
+def select_points_to_ask(scenario: Scenario[Any], sample: int | None = None) -> tuple[DecisionPoint, ...]:
     """The decision points that are asked; none where the scenario has none.
 
     `sample`: only so many of them, always the same ones; 0: all; None: all, or POINTS_AT_MOST_UNASKED where there are more. Raises
@@ -88,7 +88,7 @@ def points_to_ask(scenario: Scenario[Any], sample: int | None = None) -> tuple[D
     """
     if not has_decision_points(scenario):
         return ()
-    points = decision_points(scenario)
+    points = list_decision_points(scenario)
     if sample is None:
         sample = min(len(points), POINTS_AT_MOST_UNASKED)
     if not 0 <= sample <= len(points):
@@ -113,7 +113,7 @@ _REPLIED = tuple(one.name for one in fields(Response) if one.name in {column.nam
 
 
 @dataclass(frozen=True, slots=True)
-class PointAsked:
+class PointRequest:
     """One draw of one player in one decision point: an episode of a single request (`asking.episodes`)."""
 
     point: DecisionPoint
@@ -141,59 +141,65 @@ class DecisionPlan:
         """Requests."""
         return len(self.points) * self.draws * sum(player.model is not None for player in self.players)
 
-    def asked(self) -> Iterator[PointAsked]:
+    def list_point_requests(self) -> Iterator[PointRequest]:
         """All requests: of each player draw by draw, so that a budget leaves every point with fewer draws rather than some without any."""
         for player in self.players:
             if player.model is not None:
-                told = [(point, point_messages(self.pack, point, player)) for point in self.points]
+                point_prompts = [(point, build_point_messages(self.pack, point, player)) for point in self.points]
                 for draw in range(self.draws):
-                    for point, messages in told:
-                        request = Request.of_messages(messages, player.model, draw, self.snapshot)
-                        yield PointAsked(point, player, request)
+                    for point, messages in point_prompts:
+                        request = Request.build_request(messages, player.model, draw, self.snapshot)
+                        yield PointRequest(point, player, request)
 
 
-def point_messages(pack: Pack, point: DecisionPoint, player: Player) -> tuple[Message, ...]:
+def build_point_messages(pack: Pack, point: DecisionPoint, player: Player) -> tuple[Message, ...]:
     """What a player is told in a decision point: what it would be told in an episode that begins there."""
     persona = player.persona
     return (
-        Message("system", system_text(pack.manifest, point.seat, persona)),
-        Message("user", turn_text(pack, point.state, point.seat)),
+        Message("system", write_system_text(pack.manifest, point.seat, persona)),
+        Message("user", write_turn_text(pack, point.state, point.seat)),
     )
 
 
-def answer_rows(plan: DecisionPlan, asked: Iterable[PointAsked], played: Iterable[Played]) -> Iterator[dict[str, Any]]:
+def iterate_answer_rows(
+    plan: DecisionPlan, asked: Iterable[PointRequest], played: Iterable[Played]
+) -> Iterator[dict[str, Any]]:
     """A row of each request that was asked, with what came of it; what a row does not name is null."""
     manifest = plan.pack.manifest
     of_scenario = {"league": manifest.league, "scenario": manifest.scenario, "version": manifest.version}
     constant = {**of_scenario, "snapshot": plan.snapshot, "truth_id": truth_id(manifest)}
-    for one, came in zip(asked, played, strict=True):
-        yield {**constant, **_who(one), **(_read(plan.pack, one, came.responses[0]) if came.responses else _failed(came))}
+    for one, outcome in zip(asked, played, strict=True):
+        yield {
+            **constant,
+            **_describe_asked_player(one),
+            **(_read(plan.pack, one, outcome.responses[0]) if outcome.responses else _describe_failed_point(outcome)),
+        }
 
 
-def answer_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """DECISION_ANSWERS of rows as of `answer_rows`."""
+def build_answer_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """DECISION_ANSWERS of rows as of `iterate_answer_rows`."""
     arrays = [pa.array([row.get(one.name) for row in rows], one.type) for one in DECISION_ANSWERS]
     return pa.table(arrays, schema=DECISION_ANSWERS)
 
 
-def merged_answers(existing: pa.Table, new: pa.Table, plan: DecisionPlan) -> pa.Table:
+def merge_point_answers(existing: pa.Table, new: pa.Table, plan: DecisionPlan) -> pa.Table:
     """All rows of a snapshot: the new ones, and those of earlier runs that were asked by the rules of today or by another version's.
 
     An earlier row goes whose player was asked in the same point with other words now, so that no strategy is read off two prompts. Usage
     stands once per request. Ordered, so that equal content gives equal bytes.
     """
-    kept = still_true(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
-    kept = kept.filter(pc.invert(pc.is_in(_key(kept, _POINT_KEY), _key(new, _POINT_KEY).combine_chunks())))
+    kept = filter_still_valid(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
+    kept = kept.filter(pc.invert(pc.is_in(_join_key(kept, _POINT_KEY), _join_key(new, _POINT_KEY).combine_chunks())))
     prompt = ("version", "persona", "point")
     reworded = pc.and_(
-        pc.is_in(_key(kept, prompt), _key(new, prompt).combine_chunks()),
+        pc.is_in(_join_key(kept, prompt), _join_key(new, prompt).combine_chunks()),
         pc.invert(pc.is_in(kept["prompt_id"], new["prompt_id"].combine_chunks())),
     )
     rows = pa.concat_tables([kept.filter(pc.invert(reworded)), new])
-    return _usage_once(rows.take(pc.sort_indices(rows, [(name, "ascending") for name in _POINT_KEY])))
+    return _keep_usage_once(rows.take(pc.sort_indices(rows, [(name, "ascending") for name in _POINT_KEY])))
 
 
-def _who(asked: PointAsked) -> dict[str, Any]:
+def _describe_asked_player(asked: PointRequest) -> dict[str, Any]:
     request, point = asked.request, asked.point
     return {
         "point": point.id,
@@ -209,7 +215,7 @@ def _who(asked: PointAsked) -> dict[str, Any]:
     }
 
 
-def _read(pack: Pack, asked: PointAsked, response: Response) -> dict[str, Any]:
+def _read(pack: Pack, asked: PointRequest, response: Response) -> dict[str, Any]:
     found = pack.scenario.read(response.text, asked.point.state, asked.point.seat)
     is_illegal = isinstance(found, Illegal)
     return {
@@ -222,13 +228,13 @@ def _read(pack: Pack, asked: PointAsked, response: Response) -> dict[str, Any]:
     }
 
 
-def _failed(came: Played) -> dict[str, Any]:
-    failure = came.failure
+def _describe_failed_point(outcome: Played) -> dict[str, Any]:
+    failure = outcome.failure
     assert failure is not None, "a request was answered or it failed"
     return {"call_status": failure.status, "error": failure.message} | {name: getattr(failure, name) for name in OF_FAILURES}
 
 
-def _usage_once(rows: pa.Table) -> pa.Table:
+def _keep_usage_once(rows: pa.Table) -> pa.Table:
     """Tokens and cost of each request at its first row: personas with the same text share their requests."""
     first = np.zeros(len(rows), dtype=bool)
     first[np.unique(rows["request_key"].to_numpy(), return_index=True)[1]] = True
@@ -240,5 +246,5 @@ def _usage_once(rows: pa.Table) -> pa.Table:
     return rows.cast(DECISION_ANSWERS)
 
 
-def _key(rows: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:
+def _join_key(rows: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(*(pc.cast(rows[name], pa.string()) for name in names), "\n")

@@ -83,7 +83,7 @@ class ExactGame:
     def vector(self, strategy: Strategy, seat: int) -> Reals:
         """(choices,): a strategy's probabilities at one seat. Raises ConfigError where it lacks an information set, where its
         commands are not legal, and where probabilities are negative, not finite or do not sum to 1."""
-        return np.concatenate([_probabilities(strategy, point, self.name) for point in self.seats[seat].points])
+        return np.concatenate([_read_probabilities(strategy, point, self.name) for point in self.seats[seat].points])
 
     def weights(self, choices: Reals, seat: int) -> Reals:
         """(..., sequences): of each sequence of a seat, the product of the probabilities of its choices. The first is 1."""
@@ -103,7 +103,7 @@ class ExactGame:
         won: Reals = (by_other @ self.weights(choices, seat).T).T
         return -won if seat == 0 else won
 
-    def best_response(self, choices: Reals, seat: int) -> Reals:
+    def compute_best_response(self, choices: Reals, seat: int) -> Reals:
         """(...): what the other seat wins in a hand when it answers a strategy of this seat as well as can be."""
         won = self.against(choices, seat)
         for level in reversed(self.seats[1 - seat].levels):
@@ -114,7 +114,7 @@ class ExactGame:
     def exploitability(self, first: Reals, second: Reals) -> Reals:
         """(...): the mean of what best responses win from each seat of a player that plays `first` and `second`. 0 is perfect play;
         lower is better, in chips per hand. Source: OpenSpiel, `exploitability`, which is half of NashConv."""
-        return (self.best_response(first, 0) + self.best_response(second, 1)) / 2
+        return (self.compute_best_response(first, 0) + self.compute_best_response(second, 1)) / 2
 
 
 def _add_at(sums: Reals, places: Whole, values: Reals) -> None:
@@ -124,7 +124,7 @@ def _add_at(sums: Reals, places: Whole, values: Reals) -> None:
     sums[..., named] += np.add.reduceat(values[..., order], starts, axis=-1)
 
 
-def _probabilities(strategy: Strategy, point: ChoicePoint, game: str) -> Reals:
+def _read_probabilities(strategy: Strategy, point: ChoicePoint, game: str) -> Reals:
     where = f"{game}, information set {point.name}"
     if point.name not in strategy:
         raise ConfigError(f"{where}: the strategy does not have it; allowed: one that has every information set of the seat")
@@ -138,10 +138,10 @@ def _probabilities(strategy: Strategy, point: ChoicePoint, game: str) -> Reals:
 
 
 @lru_cache(maxsize=8)
-def exact_game(scenario: SmallScenario[Any]) -> ExactGame:
+def build_exact_game(scenario: SmallScenario[Any]) -> ExactGame:
     """The game of a scenario, gone through once: all deals and all ways to play them."""
     tree = _Tree(scenario)
-    seats = (_seat_choices(tree.points[0]), _seat_choices(tree.points[1]))
+    seats = (_build_seat_choices(tree.points[0]), _build_seat_choices(tree.points[1]))
     won = np.array([*tree.won.values()]) / tree.deals
     shape = (seats[0].size + 1, seats[1].size + 1)
     return ExactGame(scenario.name, seats, csr_array((won, tuple(zip(*tree.won, strict=True))), shape=shape))
@@ -162,17 +162,17 @@ class _Tree:
         waiting = [(dealt, (_ROOT, _ROOT))]
         while waiting:
             state, ends = waiting.pop()
-            seat = scenario.to_move(state)
+            seat = scenario.seat_to_move(state)
             if seat is None:
                 result = scenario.result(state)
                 self.won[ends] = self.won.get(ends, 0.0) + (result.rewards[0] if result else 0.0)
                 continue
-            point = self._point(scenario, state, seat, ends[seat])
+            point = self._find_point(scenario, state, seat, ends[seat])
             for place, command in enumerate(point.legal, point.start + 1):
                 reached = (place, ends[1]) if seat == 0 else (ends[0], place)
                 waiting.append((scenario.step(state, seat, command), reached))
 
-    def _point(self, scenario: SmallScenario[Any], state: Any, seat: int, before: int) -> ChoicePoint:
+    def _find_point(self, scenario: SmallScenario[Any], state: Any, seat: int, before: int) -> ChoicePoint:
         known, name = self.points[seat], scenario.information(state, seat)
         if name not in known:
             last = next(reversed(known.values())) if known else None
@@ -182,17 +182,17 @@ class _Tree:
         return known[name]
 
 
-def _seat_choices(points: Mapping[str, ChoicePoint]) -> SeatChoices:
+def _build_seat_choices(points: Mapping[str, ChoicePoint]) -> SeatChoices:
     depths: dict[int, int] = {_ROOT: 0}
     by_depth: dict[int, list[tuple[int, ChoicePoint]]] = {}
     for number, point in enumerate(points.values()):
         depth = depths[point.before]
         by_depth.setdefault(depth, []).append((number, point))
         depths.update(dict.fromkeys(range(point.start + 1, point.places.stop + 1), depth + 1))
-    return SeatChoices(tuple(points.values()), tuple(_level(by_depth[depth]) for depth in sorted(by_depth)))
+    return SeatChoices(tuple(points.values()), tuple(_build_level(by_depth[depth]) for depth in sorted(by_depth)))
 
 
-def _level(numbered: list[tuple[int, ChoicePoint]]) -> _Level:
+def _build_level(numbered: list[tuple[int, ChoicePoint]]) -> _Level:
     numbers, points = zip(*numbered, strict=True)
     sizes = np.array([len(point.legal) for point in points])
     return _Level(

@@ -33,35 +33,40 @@ class SmallScenario(Scenario[SmallState], Protocol[SmallState]):
         """The name of the information set of a seat that is to move; those of different seats have different names."""
 
 
-def states_to_move(scenario: SmallScenario[SmallState]) -> Iterator[tuple[SmallState, int]]:
+def iterate_states_to_move(scenario: SmallScenario[SmallState]) -> Iterator[tuple[SmallState, int]]:
     """All states in which a seat is to move, with the seat: deal by deal, a state before those that follow from it."""
     for dealt in scenario.deals():
         waiting = [dealt]
         while waiting:
             state = waiting.pop()
-            seat = scenario.to_move(state)
+            seat = scenario.seat_to_move(state)
             if seat is None:
                 continue
             yield state, seat
             waiting += [scenario.step(state, seat, command) for command in reversed(scenario.legal(state, seat))]
 
 
-def strategy_of(scenario: SmallScenario[SmallState], chosen: Callable[[tuple[str, ...]], Mapping[str, float]]) -> Strategy:
+def build_strategy(
+    scenario: SmallScenario[SmallState], choose_command: Callable[[tuple[str, ...]], Mapping[str, float]]
+) -> Strategy:
     """The strategy of both seats that follows from the legal commands alone."""
-    return {scenario.information(state, seat): chosen(scenario.legal(state, seat)) for state, seat in states_to_move(scenario)}
+    return {
+        scenario.information(state, seat): choose_command(scenario.legal(state, seat))
+        for state, seat in iterate_states_to_move(scenario)
+    }
 
 
-def uniform(scenario: SmallScenario[SmallState]) -> Strategy:
+def build_uniform_strategy(scenario: SmallScenario[SmallState]) -> Strategy:
     """The strategy of both seats that plays each legal command equally often."""
-    return strategy_of(scenario, lambda legal: dict.fromkeys(legal, 1 / len(legal)))
+    return build_strategy(scenario, lambda legal: dict.fromkeys(legal, 1 / len(legal)))
 
 
-def player_of(scenario: SmallScenario[SmallState], name: str) -> Chooses:
+def make_strategy_baseline(scenario: SmallScenario[SmallState], name: str) -> Chooses:
     """The baseline that plays one of the scenario's strategies: it draws a command where more than one has a probability above 0."""
 
-    def chosen(state: SmallState, seat: int, rng: random.Random) -> str:
+    def choose_command(state: SmallState, seat: int, rng: random.Random) -> str:
         shares = scenario.strategies[name][scenario.information(state, seat)]
         played = {command: share for command, share in shares.items() if share > 0}
         return next(iter(played)) if len(played) == 1 else rng.choices([*played], [*played.values()])[0]
 
-    return chosen
+    return choose_command

@@ -21,15 +21,15 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.episode_items import truth_id
-from dtef_pipeline.games.exact.decision_points import DrawCounts, decision_points, draw_counts, has_decision_points
-from dtef_pipeline.games.exact.exact_play import ExactGame, Reals, exact_game
-from dtef_pipeline.games.exact.strategies import SmallScenario, Strategy, uniform
+from dtef_pipeline.games.exact.decision_points import DrawCounts, draw_counts, has_decision_points, list_decision_points
+from dtef_pipeline.games.exact.exact_play import ExactGame, Reals, build_exact_game
+from dtef_pipeline.games.exact.strategies import SmallScenario, Strategy, build_uniform_strategy
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, NO_PERSONA
 from dtef_pipeline.games.settings import STRATEGY_RESAMPLES
 from dtef_pipeline.games.tables import STRATEGY_VALUES
-from dtef_pipeline.text.counted import and_more, counted
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.counted import format_count, list_first_names
+from dtef_pipeline.text.nearest import list_nearest
 
 WON, EXPLOITABLE, EXPLOITABLE_CORRECTED = "value", "exploitability", "exploitability_corrected"
 PARTIAL_STRATEGY = "partial"
@@ -79,7 +79,7 @@ class StrategyValues:
     """Without the part that the chance of the draws adds on average."""
 
 
-def strategy_rows(pack: Pack, answers: pa.Table, snapshot: str, options: StrategyOptions) -> pa.Table:
+def build_strategy_rows(pack: Pack, answers: pa.Table, snapshot: str, options: StrategyOptions) -> pa.Table:
     """STRATEGY_VALUES of the baselines of a pack and of all players of `answers`, rows of `decision_answers` of one snapshot.
 
     Only rows of the pack's version and settings count. Empty where the scenario has no decision points. Raises ConfigError for a `fill` that
@@ -92,10 +92,10 @@ def strategy_rows(pack: Pack, answers: pa.Table, snapshot: str, options: Strateg
     own = answers.filter(pc.and_(pc.equal(answers["version"], manifest.version), pc.equal(answers["truth_id"], truth)))
     of_scenario = {"league": manifest.league, "scenario": manifest.scenario, "version": manifest.version}
     shared = {**of_scenario, "snapshot": snapshot, "truth_id": truth, "unit": scenario.unit}
-    rows = [{**shared, **row} for row in _baseline_rows(scenario)]
-    for name, asked in _by_player(own):
+    rows = [{**shared, **row} for row in _iterate_baseline_rows(scenario)]
+    for name, asked in _group_by_player(own):
         who = dict(zip(_PLAYER, name, strict=True))
-        rows += [{**shared, **who, **row} for row in _player_rows(scenario, asked, options)]
+        rows += [{**shared, **who, **row} for row in _iterate_player_rows(scenario, asked, options)]
     arrays = [pa.array([row.get(one.name) for row in rows], one.type) for one in STRATEGY_VALUES]
     return pa.table(arrays, schema=STRATEGY_VALUES)
 
@@ -104,17 +104,17 @@ def require_fill(pack: Pack, fill: str | None) -> None:
     """Raises ConfigError where `fill` is no baseline of the scenario that has a strategy."""
     known = pack.scenario.strategies if has_decision_points(pack.scenario) else {}
     if fill is not None and fill not in known:
-        raise ConfigError(f"{pack.name}: fill {fill!r}: allowed: {nearest(fill, known)}")
+        raise ConfigError(f"{pack.name}: fill {fill!r}: allowed: {list_nearest(fill, known)}")
 
 
-def merged_values(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> pa.Table:
+def merge_strategy_values(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> pa.Table:
     """The new rows, behind those of other versions of the scenario."""
     if earlier is None:
         return new
     return pa.concat_tables([earlier.filter(pc.not_equal(earlier["version"], pack.manifest.version)), new])
 
 
-def values_of_draws(
+def estimate_values(
     scenario: SmallScenario[Any], counts: Mapping[str, DrawCounts], fill: Strategy, *, resamples: int, seed: int
 ) -> StrategyValues:
     """What the strategy of some draws per decision point is worth: the share of each legal command among the readable draws of a point.
@@ -125,25 +125,25 @@ def values_of_draws(
     if resamples < 2:
         raise ConfigError(f"resamples: got {resamples}; allowed: 2 or more")
     strategy = {**fill, **{name: found.shares for name, found in counts.items() if found.readable}}
-    return _values(scenario, strategy, _Redrawn(counts, resamples, seed))
+    return _compute_strategy_values(scenario, strategy, _StrategyResamples(counts, resamples, seed))
 
 
-def values_of_probabilities(scenario: SmallScenario[Any], strategy: Strategy) -> StrategyValues:
+def compute_exact_values(scenario: SmallScenario[Any], strategy: Strategy) -> StrategyValues:
     """What a strategy is worth whose probabilities are known. There are no intervals. Raises ConfigError for numbers that are none."""
-    return _values(scenario, strategy, None)
+    return _compute_strategy_values(scenario, strategy, None)
 
 
-def _baseline_rows(scenario: SmallScenario[Any]) -> Iterator[dict[str, Any]]:
-    game, at_random = exact_game(scenario), uniform(scenario)
+def _iterate_baseline_rows(scenario: SmallScenario[Any]) -> Iterator[dict[str, Any]]:
+    game, at_random = build_exact_game(scenario), build_uniform_strategy(scenario)
     scale = float(game.exploitability(game.vector(at_random, 0), game.vector(at_random, 1)))
     for name, strategy in scenario.strategies.items():
         model = f"{BASELINE_PREFIX}{name}"
         who = {"persona": NO_PERSONA, "model": model, "model_variant": model}
         known = {**who, "n_points": len(strategy), "n_missing": 0, "n_filled": 0}
-        yield from ({**known, **row} for row in _quantities(values_of_probabilities(scenario, strategy), scale))
+        yield from ({**known, **row} for row in _iterate_quantities(compute_exact_values(scenario, strategy), scale))
 
 
-def _by_player(answers: pa.Table) -> Iterator[tuple[tuple[str, ...], list[dict[str, Any]]]]:
+def _group_by_player(answers: pa.Table) -> Iterator[tuple[tuple[str, ...], list[dict[str, Any]]]]:
     """The rows of each player, in the order of their names."""
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in answers.select([*_PLAYER, "point", "command", "call_status"]).to_pylist():
@@ -151,7 +151,7 @@ def _by_player(answers: pa.Table) -> Iterator[tuple[tuple[str, ...], list[dict[s
     yield from sorted(found.items())
 
 
-def _player_rows(
+def _iterate_player_rows(
     scenario: SmallScenario[Any], asked: Sequence[Mapping[str, Any]], options: StrategyOptions
 ) -> Iterator[dict[str, Any]]:
     """The rows of a player with its rows of answers."""
@@ -160,13 +160,13 @@ def _player_rows(
         draws = readings.setdefault(row["point"], [])
         if row["call_status"] == "answered":
             draws.append(row["command"])
-    counts = draw_counts(decision_points(scenario), readings)
+    counts = draw_counts(list_decision_points(scenario), readings)
     played = {} if options.fill is None else scenario.strategies[options.fill]
     fill = {name: shares for name, shares in played.items() if name not in readings}
-    found = values_of_draws(scenario, counts, fill, resamples=options.resamples, seed=options.seed)
-    at_random = {name: shares for name, shares in uniform(scenario).items() if name in readings}
-    scale = values_of_probabilities(scenario, {**fill, **at_random}).exploitability.value
-    told = {
+    found = estimate_values(scenario, counts, fill, resamples=options.resamples, seed=options.seed)
+    at_random = {name: shares for name, shares in build_uniform_strategy(scenario).items() if name in readings}
+    scale = compute_exact_values(scenario, {**fill, **at_random}).exploitability.value
+    player_columns = {
         "n_points": len(counts),
         "n_missing": len(found.missing),
         "n_filled": len(fill),
@@ -176,23 +176,23 @@ def _player_rows(
     }
     unanswered = sum(row["call_status"] != "answered" for row in asked)
     scored = PARTIAL_STRATEGY if fill else "scored"
-    yield from ({**told, **row} for row in _quantities(found, scale, unanswered, scored))
+    yield from ({**player_columns, **row} for row in _iterate_quantities(found, scale, unanswered, scored))
 
 
-def _quantities(
+def _iterate_quantities(
     found: StrategyValues, scale: float | None, unanswered: int = 0, scored: str = "scored"
 ) -> Iterator[dict[str, Any]]:
     """The columns of each quantity. `scored`: the status where there is a value."""
     for quantity, estimate in ((EXPLOITABLE, found.exploitability), (EXPLOITABLE_CORRECTED, found.corrected)):
-        yield {"quantity": quantity, "scale": scale, **_columns(estimate, unanswered, scored)}
+        yield {"quantity": quantity, "scale": scale, **_describe_estimate(estimate, unanswered, scored)}
     for baseline, estimate in found.against.items():
-        yield {"quantity": WON, "opponent": f"{BASELINE_PREFIX}{baseline}", **_columns(estimate, unanswered, scored)}
+        yield {"quantity": WON, "opponent": f"{BASELINE_PREFIX}{baseline}", **_describe_estimate(estimate, unanswered, scored)}
 
 
-def _columns(estimate: ExactEstimate, unanswered: int, scored: str) -> dict[str, Any]:
+def _describe_estimate(estimate: ExactEstimate, unanswered: int, scored: str) -> dict[str, Any]:
     reason = estimate.reason
     if estimate.value is None and unanswered:
-        reason += f"; {counted(unanswered, 'request')} got no response: the same command asks again"
+        reason += f"; {format_count(unanswered, 'request')} got no response: the same command asks again"
     return {
         "value": estimate.value,
         "low": estimate.low,
@@ -203,7 +203,7 @@ def _columns(estimate: ExactEstimate, unanswered: int, scored: str) -> dict[str,
 
 
 @dataclass(frozen=True, slots=True)
-class _Redrawn:
+class _StrategyResamples:
     """How draws are drawn anew."""
 
     counts: Mapping[str, DrawCounts]
@@ -212,9 +212,9 @@ class _Redrawn:
 
     def choices(self, game: ExactGame, strategy: Strategy, *, added: float, fewer: int) -> tuple[Reals, Reals]:
         """(resamples, choices) of each seat: draws anew, of shares with draws added to each command, with fewer draws than there were."""
-        return (self._of_seat(game, 0, strategy, added, fewer), self._of_seat(game, 1, strategy, added, fewer))
+        return (self._resample_seat(game, 0, strategy, added, fewer), self._resample_seat(game, 1, strategy, added, fewer))
 
-    def _of_seat(self, game: ExactGame, seat: int, strategy: Strategy, added: float, fewer: int) -> Reals:
+    def _resample_seat(self, game: ExactGame, seat: int, strategy: Strategy, added: float, fewer: int) -> Reals:
         rng = np.random.default_rng([self.seed, seat, fewer])
         found = np.tile(game.vector(strategy, seat), (self.resamples, 1))
         for point in game.seats[seat].points:
@@ -231,11 +231,13 @@ class _Redrawn:
         return any(found.readable == 1 for found in self.counts.values())
 
 
-def _values(scenario: SmallScenario[Any], strategy: Strategy, redrawn: _Redrawn | None) -> StrategyValues:
-    game = exact_game(scenario)
+def _compute_strategy_values(
+    scenario: SmallScenario[Any], strategy: Strategy, redrawn: _StrategyResamples | None
+) -> StrategyValues:
+    game = build_exact_game(scenario)
     missing = tuple(point.name for seat in game.seats for point in seat.points if point.name not in strategy)
     if missing:
-        why = f"no strategy in {counted(len(missing), 'information set')}: {and_more(missing, 3)}"
+        why = f"no strategy in {format_count(len(missing), 'information set')}: {list_first_names(missing, 3)}"
         none = ExactEstimate(None, reason=why)
         return StrategyValues(missing, dict.fromkeys(scenario.strategies, none), none, none)
     own = (game.vector(strategy, 0), game.vector(strategy, 1))
@@ -244,24 +246,24 @@ def _values(scenario: SmallScenario[Any], strategy: Strategy, redrawn: _Redrawn 
     against = {}
     for name, baseline in scenario.strategies.items():
         theirs = (game.vector(baseline, 0), game.vector(baseline, 1))
-        value = float(_won(game, own, theirs))
-        half = None if wide is None else _half_width(_won(game, wide, theirs))
+        value = float(_compute_winnings(game, own, theirs))
+        half = None if wide is None else _estimate_half_width(_compute_winnings(game, wide, theirs))
         against[name] = ExactEstimate(value, reason=why) if half is None else ExactEstimate(value, value - half, value + half)
     value = max(0.0, float(game.exploitability(*own)))
     if redrawn is None or wide is None:
         corrected = ExactEstimate(value if redrawn is None else None, reason=why)
         return StrategyValues((), against, ExactEstimate(value, reason=why), corrected)
     plain = redrawn.choices(game, strategy, added=0, fewer=1)
-    centre, half = 2 * value - float(game.exploitability(*plain).mean()), _half_width(game.exploitability(*wide))
+    centre, half = 2 * value - float(game.exploitability(*plain).mean()), _estimate_half_width(game.exploitability(*wide))
     corrected = ExactEstimate(max(0.0, centre), max(0.0, centre - half), max(0.0, centre + half))
     return StrategyValues((), against, ExactEstimate(value, reason=_AS_DRAWN), corrected)
 
 
-def _won(game: ExactGame, own: tuple[Reals, Reals], theirs: tuple[Reals, Reals]) -> Reals:
+def _compute_winnings(game: ExactGame, own: tuple[Reals, Reals], theirs: tuple[Reals, Reals]) -> Reals:
     """What a player wins per hand from another, mean of both seats."""
     return (game.value(own[0], theirs[1]) - game.value(theirs[0], own[1])) / 2
 
 
-def _half_width(redrawn: Reals) -> float:
+def _estimate_half_width(redrawn: Reals) -> float:
     """Half of an interval's width."""
     return _NORMAL_QUANTILE * float(redrawn.std(ddof=1))

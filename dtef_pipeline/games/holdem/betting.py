@@ -25,19 +25,19 @@ Cards = tuple[str, ...]
 """Cards as two letters each: `Ts` is the ten of spades."""
 
 
-def shuffled(seed: int) -> Cards:
+def shuffle_deck(seed: int) -> Cards:
     """The 52 cards in the order in which they are dealt: all ranks 2..A, within each the suits c d h s, shuffled by `random.Random(seed)`."""
     cards = list(SORTED_DECK)
     random.Random(seed).shuffle(cards)  # noqa: S311 - a game's cards, no secret
     return tuple(cards)
 
 
-def own_cards(deck: Cards, seat: int) -> Cards:
+def take_own_cards(deck: Cards, seat: int) -> Cards:
     """The two cards of a seat, in the order in which they came."""
     return deck[seat], deck[seat + 2]
 
 
-def dealt_anew(deck: Cards, known: set[int], rng: random.Random) -> Cards:
+def shuffle_hidden_cards(deck: Cards, known: set[int], rng: random.Random) -> Cards:
     """The deck with all cards but those at the known places in a new order."""
     hidden = [place for place in range(len(deck)) if place not in known]
     places = dict(zip(hidden, rng.sample(hidden, len(hidden)), strict=True))
@@ -47,35 +47,35 @@ def dealt_anew(deck: Cards, known: set[int], rng: random.Random) -> Cards:
 _OF_POKERKIT = dict(zip(SORTED_DECK, Card.parse("".join(SORTED_DECK)), strict=True))
 
 
-def compared(one: Cards, other: Cards, board: Cards) -> int:
+def compare_hands(one: Cards, other: Cards, board: Cards) -> int:
     """1: the first two cards win with the five of the board | -1: the second two win | 0: both have equally good hands."""
-    first, second = _best(one, board), _best(other, board)
+    first, second = _rate_best_five(one, board), _rate_best_five(other, board)
     return (first > second) - (first < second)
 
 
-def _best(own: Cards, board: Cards) -> int:
+def _rate_best_five(own: Cards, board: Cards) -> int:
     """The strength of the best five of seven cards: higher is better."""
     seven = [_OF_POKERKIT[card] for card in (*own, *board)]
     return max(StandardHighHand.lookup.get_entry(five).index for five in combinations(seven, 5))
 
 
-def nets(hand: HoldemHand) -> tuple[int, int]:
+def compute_nets(hand: HoldemHand) -> tuple[int, int]:
     """What each seat won, in chips: a hand that is over. The sum is 0."""
     if hand.folded is not None:
         lost = hand.paid[hand.folded]
         return (-lost, lost) if hand.folded == 0 else (lost, -lost)
-    won = hand.paid[1] * winner(hand)
+    won = hand.paid[1] * find_showdown_winner(hand)
     return won, -won
 
 
-def winner(hand: HoldemHand) -> int:
+def find_showdown_winner(hand: HoldemHand) -> int:
     """Of a showdown: 1: seat 0 wins | -1: seat 1 wins | 0: the pot is split."""
-    return _dealt_winner(hand.deck[:DEALT_ENDS])
+    return _find_dealt_winner(hand.deck[:DEALT_ENDS])
 
 
 @lru_cache(maxsize=4096)
-def _dealt_winner(dealt: Cards) -> int:
-    return compared(own_cards(dealt, 0), own_cards(dealt, 1), dealt[BOARD_STARTS:])
+def _find_dealt_winner(dealt: Cards) -> int:
+    return compare_hands(take_own_cards(dealt, 0), take_own_cards(dealt, 1), dealt[BOARD_STARTS:])
 
 
 HOLDEM_COMMANDS = ("fold", "check", "call", "bet", "raise")
@@ -123,9 +123,9 @@ class HoldemHand:
     @property
     def board(self) -> Cards:
         """The cards that lie open."""
-        return self.board_on(self.street)
+        return self.take_board_on(self.street)
 
-    def board_on(self, street: int) -> Cards:
+    def take_board_on(self, street: int) -> Cards:
         """The cards that lay open on a street."""
         return self.deck[BOARD_STARTS : BOARD_STARTS + _BOARD_SIZES[street]]
 
@@ -135,35 +135,35 @@ class HoldemHand:
         return self.turn is None and self.folded is None
 
 
-def new_hand(seed: int) -> HoldemHand:
+def deal_new_hand(seed: int) -> HoldemHand:
     """A hand with both blinds paid. The deal follows from the seed."""
-    return HoldemHand(shuffled(seed))
+    return HoldemHand(shuffle_deck(seed))
 
 
-def to_call(hand: HoldemHand, seat: int) -> int:
+def chips_to_call(hand: HoldemHand, seat: int) -> int:
     """Chips that the seat has to add to stay in."""
     return max(hand.paid) - hand.paid[seat]
 
 
-def allowed(hand: HoldemHand) -> tuple[str, ...]:
+def list_allowed_commands(hand: HoldemHand) -> tuple[str, ...]:
     """What the seat to act may do, in the order of `HOLDEM_COMMANDS`; nothing when the hand is over."""
     if hand.turn is None:
         return ()
-    staying = ("fold", "call") if to_call(hand, hand.turn) else ("check",)
+    staying = ("fold", "call") if chips_to_call(hand, hand.turn) else ("check",)
     more = "bet" if hand.bets == 0 else "raise"
     return (*staying, more) if hand.bets < BETS_ALLOWED else staying
 
 
-def after(hand: HoldemHand, command: str) -> HoldemHand:
+def apply_command(hand: HoldemHand, command: str) -> HoldemHand:
     """The hand after an action of the seat to act. Raises ValueError for a command that is not allowed."""
     seat = hand.turn
-    if seat is None or command not in allowed(hand):
-        raise ValueError(f"got {command}; allowed: {', '.join(allowed(hand)) or 'nothing, as the hand is over'}")
+    if seat is None or command not in list_allowed_commands(hand):
+        raise ValueError(f"got {command}; allowed: {', '.join(list_allowed_commands(hand)) or 'nothing, as the hand is over'}")
     actions = (*hand.actions, HoldemAction(hand.street, seat, command))
     if command == "fold":
         return replace(hand, actions=actions, turn=None, folded=seat)
     raised = command in ("bet", "raise")
-    puts = to_call(hand, seat) + BET_SIZES[hand.street] * raised
+    puts = chips_to_call(hand, seat) + BET_SIZES[hand.street] * raised
     paid = (hand.paid[0] + puts, hand.paid[1]) if seat == 0 else (hand.paid[0], hand.paid[1] + puts)
     acted = hand.acted + 1
     if raised or acted < 2:

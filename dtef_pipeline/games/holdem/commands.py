@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from dtef_pipeline.games.holdem.betting import BETS_ALLOWED, HOLDEM_COMMANDS, HoldemHand, allowed
-from dtef_pipeline.games.reading import bare_command, plain_command
+from dtef_pipeline.games.holdem.betting import BETS_ALLOWED, HOLDEM_COMMANDS, HoldemHand, list_allowed_commands
+from dtef_pipeline.games.reading import normalise_command, strip_command
 
 _COMMAND_SPELLED = re.compile(
     r"^(?:i )?(?:(fold|check|call|bet)s?|(?:re-?)?(raise)s?)"
@@ -27,16 +27,16 @@ _COMMAND_REASONS = {
 """Of each command, why it is not allowed where there are not yet as many bets on the street as may be."""
 
 
-def betting_command(text: str) -> str:
+def normalise_betting_command(text: str) -> str:
     """A text with each line that is a command as the rules have it, without an amount; other lines as `games.reading` spells them."""
-    return _COMMAND_SPELLED.sub(lambda found: found[1] or found[2], plain_command(text))
+    return _COMMAND_SPELLED.sub(lambda found: found[1] or found[2], normalise_command(text))
 
 
-def why_not(said: str, hand: HoldemHand) -> str:
+def explain_illegal_bet(command_text: str, hand: HoldemHand) -> str:
     """What a player is told of something that is no command now; nothing that is not open."""
-    now = f"allowed: {', '.join(allowed(hand))}"
-    command = re.split(r"\W", bare_command(said, betting_command), maxsplit=1)[0]
-    if command in allowed(hand):
+    now = f"allowed: {', '.join(list_allowed_commands(hand))}"
+    command = re.split(r"\W", strip_command(command_text, normalise_betting_command), maxsplit=1)[0]
+    if command in list_allowed_commands(hand):
         return f"Name one command and nothing else; {now}."
     if command not in HOLDEM_COMMANDS:
         return f"That is no command of fixed-limit hold'em, where the size of every bet is fixed; {now}."

@@ -18,52 +18,52 @@ from dtef_pipeline.games.holdem.betting import (
     Cards,
     HoldemAction,
     HoldemHand,
-    after,
-    allowed,
-    dealt_anew,
-    nets,
-    new_hand,
-    own_cards,
-    to_call,
-    winner,
+    apply_command,
+    chips_to_call,
+    compute_nets,
+    deal_new_hand,
+    find_showdown_winner,
+    list_allowed_commands,
+    shuffle_hidden_cards,
+    take_own_cards,
 )
-from dtef_pipeline.games.holdem.commands import betting_command, why_not
-from dtef_pipeline.games.holdem.strength import weak
+from dtef_pipeline.games.holdem.commands import explain_illegal_bet, normalise_betting_command
+from dtef_pipeline.games.holdem.strength import is_weak_hand
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import EXPLOITATION
-from dtef_pipeline.games.reading import read_command, spoken_action
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.games.reading import find_action, read_command
+from dtef_pipeline.text.counted import format_count
 
 _MOST_RAISES, _MOST_CALLS, _MOST_FOLDS = ("raise", "bet", "call", "check"), ("call", "check"), ("fold", "check")
 _HIGH_RANKS = "TJQKA"
 
 
-def _first(hand: HoldemHand, wishes: tuple[str, ...]) -> str:
+def _choose_first_allowed(hand: HoldemHand, wishes: tuple[str, ...]) -> str:
     """The first wish that is allowed."""
-    return next(wish for wish in wishes if wish in allowed(hand))
+    return next(wish for wish in wishes if wish in list_allowed_commands(hand))
 
 
-def _always(wishes: tuple[str, ...]) -> Chooses:
+def _make_constant_player(wishes: tuple[str, ...]) -> Chooses:
     def chooses(hand: HoldemHand, _: int, __: random.Random) -> str:
-        return _first(hand, wishes)
+        return _choose_first_allowed(hand, wishes)
 
     return chooses
 
 
-def _tight(hand: HoldemHand, seat: int, _: random.Random) -> str:
+def _play_tight(hand: HoldemHand, seat: int, _: random.Random) -> str:
     """Raises with a pair or two cards from ten up, calls with one such card, else checks or folds: on every street by its own cards alone."""
-    own = own_cards(hand.deck, seat)
+    own = take_own_cards(hand.deck, seat)
     high = sum(card[0] in _HIGH_RANKS for card in own)
     if own[0][0] == own[1][0] or high == len(own):
-        return _first(hand, _MOST_RAISES)
-    return _first(hand, _MOST_CALLS if high else _MOST_FOLDS)
+        return _choose_first_allowed(hand, _MOST_RAISES)
+    return _choose_first_allowed(hand, _MOST_CALLS if high else _MOST_FOLDS)
 
 
 HOLDEM_BASELINES: Mapping[str, Chooses] = {
-    "always-call": _always(_MOST_CALLS),
-    "always-raise": _always(_MOST_RAISES),
-    "always-fold": _always(_MOST_FOLDS),
-    "tight": _tight,
+    "always-call": _make_constant_player(_MOST_CALLS),
+    "always-raise": _make_constant_player(_MOST_RAISES),
+    "always-fold": _make_constant_player(_MOST_FOLDS),
+    "tight": _play_tight,
 }
 """By name. always-raise calls where no raise is left; always-fold checks where nothing is to be called."""
 
@@ -78,42 +78,42 @@ def view(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> str:
     """The hand in words, as a seat sees it."""
     lines = [
         f"You are the {seats[seat]}, {_POSITIONS[seat]}",
-        f"Your cards: {_spelled(own_cards(hand.deck, seat))}",
+        f"Your cards: {_format_cards(take_own_cards(hand.deck, seat))}",
         f"Street: {STREET_NAMES[hand.street]}",
-        f"Board: {_spelled(hand.board) if hand.board else 'no cards yet'}",
-        f"Pot: {counted(sum(hand.paid), 'chip')}, {hand.paid[seat]} of them yours and {hand.paid[1 - seat]} of the {seats[1 - seat]}",
+        f"Board: {_format_cards(hand.board) if hand.board else 'no cards yet'}",
+        f"Pot: {format_count(sum(hand.paid), 'chip')}, {hand.paid[seat]} of them yours and {hand.paid[1 - seat]} of the {seats[1 - seat]}",
         "Actions so far:",
-        *(f"- {line}" for line in _told_streets(hand, seat, seats)),
+        *(f"- {line}" for line in _describe_streets(hand, seat, seats)),
     ]
-    return "\n".join([*lines, *(_told_end(hand, seat, seats) if hand.turn is None else _told_price(hand, seat))])
+    return "\n".join([*lines, *(_describe_hand_end(hand, seat, seats) if hand.turn is None else _describe_price(hand, seat))])
 
 
-def end_of_hand(hand: HoldemHand, seats: tuple[str, ...]) -> GameEnding:
+def describe_end_of_hand(hand: HoldemHand, seats: tuple[str, ...]) -> GameEnding:
     """What is said of a hand that is over, or that was stopped: cards are shown to the seats where it came to a showdown."""
     button, other = (f"the {name}" for name in seats)
-    cards = f"{button} has {_spelled(own_cards(hand.deck, 0))}, {other} has {_spelled(own_cards(hand.deck, 1))}."
+    cards = f"{button} has {_format_cards(take_own_cards(hand.deck, 0))}, {other} has {_format_cards(take_own_cards(hand.deck, 1))}."
     stopped = "The hand was stopped" if hand.folded is None else f"The {seats[hand.folded]} folded"
     shown = [
-        f"Board: {_spelled(hand.board) if hand.board else 'no cards'}.",
+        f"Board: {_format_cards(hand.board) if hand.board else 'no cards'}.",
         f"Showdown: {cards}" if hand.shown else f"{stopped}: no card was shown.",
-        f"Pot: {counted(sum(hand.paid), 'chip')}, {hand.paid[0]} from {button} and {hand.paid[1]} from {other}.",
+        f"Pot: {format_count(sum(hand.paid), 'chip')}, {hand.paid[0]} from {button} and {hand.paid[1]} from {other}.",
     ]
     if hand.turn is None:
-        won = nets(hand)[0]
+        won = compute_nets(hand)[0]
         first, second = (button, other) if won > 0 else (other, button)
-        end = f"{first.capitalize()} wins {counted(abs(won), 'chip')} from {second}." if won else "The pot is split."
+        end = f"{first.capitalize()} wins {format_count(abs(won), 'chip')} from {second}." if won else "The pot is split."
         shown.append(end)
     return GameEnding(tuple(shown), () if hand.shown else (f"{cards[0].upper()}{cards[1:]}",))
 
 
-def _told_price(hand: HoldemHand, seat: int) -> Iterator[str]:
+def _describe_price(hand: HoldemHand, seat: int) -> Iterator[str]:
     """What a call and one bet more cost."""
     size = BET_SIZES[hand.street]
-    yield f"Bets on this street: {hand.bets} of at most {BETS_ALLOWED}, each of {counted(size, 'chip')}"
-    yield f"To call: {counted(to_call(hand, seat), 'chip')}"
+    yield f"Bets on this street: {hand.bets} of at most {BETS_ALLOWED}, each of {format_count(size, 'chip')}"
+    yield f"To call: {format_count(chips_to_call(hand, seat), 'chip')}"
 
 
-def _told_streets(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterator[str]:
+def _describe_streets(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterator[str]:
     """What was done, one line per street, in the order in which it was done."""
     names = tuple("you" if place == seat else f"the {name}" for place, name in enumerate(seats))
     for street in range(hand.street + 1):
@@ -126,23 +126,23 @@ def _told_streets(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterat
         yield f"{STREET_NAMES[street]}: {', '.join([*blinds, *done]) or 'nothing yet'}"
 
 
-def _told_end(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterator[str]:
+def _describe_hand_end(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterator[str]:
     """How the hand ended: the other's cards only where they were shown."""
     other = f"the {seats[1 - seat]}"
     if hand.shown:
-        yield f"Showdown: {other} has {_spelled(own_cards(hand.deck, 1 - seat))}."
+        yield f"Showdown: {other} has {_format_cards(take_own_cards(hand.deck, 1 - seat))}."
     else:
         yield "You folded." if hand.folded == seat else f"{other.capitalize()} folded."
-    won = nets(hand)[seat]
+    won = compute_nets(hand)[seat]
     end = (
         "The pot is split: you get your chips back"
         if won == 0
-        else f"You {'win' if won > 0 else 'lose'} {counted(abs(won), 'chip')}"
+        else f"You {'win' if won > 0 else 'lose'} {format_count(abs(won), 'chip')}"
     )
     yield f"The hand is over. {end}."
 
 
-def _spelled(cards: Cards) -> str:
+def _format_cards(cards: Cards) -> str:
     return " ".join(cards)
 
 
@@ -187,10 +187,10 @@ HOLDEM_METRICS = (
         "without a pair, straight or flush with an own card in it and with fewer than 8 outs.",
     ),
 )
-"""Of `counts_of`; exploitation compares players, and no hand says anything of it."""
+"""Of `count_hand`; exploitation compares players, and no hand says anything of it."""
 
 
-def counts_of(hand: HoldemHand, seat: int) -> Mapping[str, Count]:
+def count_hand(hand: HoldemHand, seat: int) -> Mapping[str, Count]:
     """One hand's part of each metric, for a seat. A hand that did not come to its end says nothing of what was won."""
     own = [action for action in hand.actions if action.seat == seat]
     before_flop = [action.command in _PUTS_IN for action in own if action.street == 0]
@@ -198,23 +198,27 @@ def counts_of(hand: HoldemHand, seat: int) -> Mapping[str, Count]:
     found = {
         "vpip": Count(float(any(before_flop)), float(bool(before_flop))),
         "aggression": Count(len(raised), sum(action.command in _PUTS_IN for action in own)),
-        "bluff_frequency": Count(sum(bluff(hand, action) for action in raised), len(raised)),
+        "bluff_frequency": Count(sum(is_bluff(hand, action) for action in raised), len(raised)),
     }
     if hand.turn is not None:
         return found
-    return {"bb_per_100": Count(100 * nets(hand)[seat] / BLINDS[1]), "showdown_win_rate": _shown_down(hand, seat), **found}
+    return {
+        "bb_per_100": Count(100 * compute_nets(hand)[seat] / BLINDS[1]),
+        "showdown_win_rate": _count_showdown(hand, seat),
+        **found,
+    }
 
 
-def bluff(hand: HoldemHand, action: HoldemAction) -> bool:
+def is_bluff(hand: HoldemHand, action: HoldemAction) -> bool:
     """Whether a bet or raise was made with a weak hand, by what lay open at that time."""
-    return weak(own_cards(hand.deck, action.seat), hand.board_on(action.street))
+    return is_weak_hand(take_own_cards(hand.deck, action.seat), hand.take_board_on(action.street))
 
 
-def _shown_down(hand: HoldemHand, seat: int) -> Count:
+def _count_showdown(hand: HoldemHand, seat: int) -> Count:
     """1 for a won showdown, half for a split pot; of no showdown it says nothing."""
     if not hand.shown:
         return Count(0, 0)
-    won = winner(hand) if seat == 0 else -winner(hand)
+    won = find_showdown_winner(hand) if seat == 0 else -find_showdown_winner(hand)
     return Count((won + 1) / 2)
 
 
@@ -243,9 +247,9 @@ class LimitHoldem:
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> HoldemHand:
         """A hand with both blinds paid, dealt from the seed, whoever sits where."""
-        return new_hand(seed)
+        return deal_new_hand(seed)
 
-    def to_move(self, state: HoldemHand) -> int | None:
+    def seat_to_move(self, state: HoldemHand) -> int | None:
         """The seat whose turn it is; None: the hand is over."""
         return state.turn
 
@@ -255,51 +259,51 @@ class LimitHoldem:
 
     def legal(self, state: HoldemHand, seat: int) -> tuple[str, ...]:
         """The allowed commands in the order fold, check, call, bet, raise; none where it is not the seat's turn."""
-        return allowed(state) if seat == state.turn else ()
+        return list_allowed_commands(state) if seat == state.turn else ()
 
     def read(self, text: str, state: HoldemHand, seat: int) -> str | Illegal:
         """The command that a text gives, else why it is none: see `holdem.commands`."""
         legal = self.legal(state, seat)
         if not legal:
             return Illegal("It is not your turn.")
-        found = read_command(text, legal, betting_command)
+        found = read_command(text, legal, normalise_betting_command)
         if isinstance(found, str) or found.kind != "illegal":
             return found
-        return Illegal(why_not(spoken_action(text) or "", state))
+        return Illegal(explain_illegal_bet(find_action(text) or "", state))
 
     def step(self, state: HoldemHand, seat: int, command: str) -> HoldemHand:
         """The hand after an allowed command. Raises ValueError for another one, and for a seat whose turn it is not."""
         if seat != state.turn:
             raise ValueError(f"{self.name}: got {command!r} from seat {seat}; allowed: seat {state.turn}, whose turn it is")
-        return after(state, command)
+        return apply_command(state, command)
 
     def result(self, state: HoldemHand) -> GameResult | None:
         """Net chips of each seat; None while the hand goes on."""
-        return None if state.turn is not None else _result(nets(state))
+        return None if state.turn is not None else _make_hand_result(compute_nets(state))
 
-    def stopped(self, state: HoldemHand, seat: int | None) -> GameResult:
+    def stop_episode(self, state: HoldemHand, seat: int | None) -> GameResult:
         """A seat that forfeits loses what it has put in, as if it folded; at the limit of turns both get their chips back."""
         if seat is None:
             return GameResult((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
         lost = state.paid[seat]
-        return _result((-lost, lost) if seat == 0 else (lost, -lost), "forfeit")
+        return _make_hand_result((-lost, lost) if seat == 0 else (lost, -lost), "forfeit")
 
     def default(self, state: HoldemHand, seat: int) -> str:
         """Check, else fold."""
         return "check" if "check" in self.legal(state, seat) else "fold"
 
-    def measured(self, state: HoldemHand, seat: int) -> Mapping[str, Count]:
+    def measure_seat(self, state: HoldemHand, seat: int) -> Mapping[str, Count]:
         """One hand's part of each of `metrics`."""
-        return counts_of(state, seat)
+        return count_hand(state, seat)
 
     def ending(self, state: HoldemHand) -> GameEnding:
         """Board, pot, who won it, and the cards of a showdown; after a fold nobody is shown any."""
-        return end_of_hand(state, self.seats)
+        return describe_end_of_hand(state, self.seats)
 
-    def told(self, state: HoldemHand) -> dict[str, Any]:
+    def encode_state(self, state: HoldemHand) -> dict[str, Any]:
         """The whole hand, with all cards."""
         return {
-            "cards": [list(own_cards(state.deck, seat)) for seat in (0, 1)],
+            "cards": [list(take_own_cards(state.deck, seat)) for seat in (0, 1)],
             "board": list(state.board),
             "undealt": list(state.deck[BOARD_STARTS + len(state.board) :]),
             "street": STREET_NAMES[state.street],
@@ -309,14 +313,14 @@ class LimitHoldem:
             "to_move": state.turn,
         }
 
-    def permuted(self, state: HoldemHand, seat: int, rng: random.Random) -> HoldemHand:
+    def permute_hidden(self, state: HoldemHand, seat: int, rng: random.Random) -> HoldemHand:
         """The same hand with all cards dealt anew that the seat has not seen: the other's, unless they were shown, and those to come."""
         known = {seat, seat + 2, *range(BOARD_STARTS, BOARD_STARTS + len(state.board))}
         if state.shown:
             known |= {1 - seat, 3 - seat}
-        return replace(state, deck=dealt_anew(state.deck, known, rng))
+        return replace(state, deck=shuffle_hidden_cards(state.deck, known, rng))
 
 
-def _result(won: tuple[int, int], *flags: str) -> GameResult:
+def _make_hand_result(won: tuple[int, int], *flags: str) -> GameResult:
     outcomes: tuple[EpisodeOutcome, ...] = tuple("win" if chips > 0 else "loss" if chips < 0 else "draw" for chips in won)
     return GameResult((float(won[0]), float(won[1])), outcomes, flags)

@@ -12,20 +12,20 @@ from typing import Any, Literal, cast
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.negotiation.allocation_metrics import ALLOCATION_METRICS, allocation_measured, judged_division
+from dtef_pipeline.games.negotiation.allocation_metrics import ALLOCATION_METRICS, judge_division, measure_allocation
 from dtef_pipeline.games.negotiation.bargain import (
     FEWEST_ITEMS,
     ITEM_NAMES,
     Bargain,
     Owners,
     StandingOffer,
-    bargain_words,
-    dealt_bargain,
-    dealt_values,
+    describe_bargain,
+    draw_bargain,
+    draw_values,
 )
-from dtef_pipeline.games.negotiation.messages import NegotiationMessage, choice_in_words, message_of
+from dtef_pipeline.games.negotiation.messages import NegotiationMessage, format_choice, parse_message
 from dtef_pipeline.games.negotiation.proposals import NegotiationTable, read_message
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 Knowledge = Literal["private", "public"]
 _KNOWLEDGE = ("private", "public")
@@ -66,33 +66,33 @@ class Allocation:
         self, name: str, seats: tuple[str, ...], most_messages: int, known: Knowledge, n_items: int | None = None
     ) -> None:
         self.name, self.seats = name, seats
-        self.baselines = negotiators(seats)
+        self.baselines = make_negotiators(seats)
         self._most_messages, self._public, self._n_items = most_messages, known == "public", n_items
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> Bargain:
         """Items and values as `random.Random(seed)` deals them, whoever sits where."""
-        return dealt_bargain(random.Random(seed), len(self.seats), self._n_items)  # noqa: S311 - a game's deal, no secret
+        return draw_bargain(random.Random(seed), len(self.seats), self._n_items)  # noqa: S311 - a game's deal, no secret
 
-    def to_move(self, state: Bargain) -> int | None:
+    def seat_to_move(self, state: Bargain) -> int | None:
         """The parties write in turn; None: they agree, or the last message is written."""
-        return None if len(state.messages) >= self._most_messages or state.agreed() is not None else state.writer
+        return None if len(state.messages) >= self._most_messages or state.find_agreement() is not None else state.writer
 
     def observation(self, state: Bargain, seat: int) -> str:
         """The items, their worth to the seat, all messages, and the offer that stands. Others' words stand behind `NAME>` on every line."""
-        return bargain_words(
-            state, seat, self.seats, self._most_messages, public=self._public, over=self.to_move(state) is None
+        return describe_bargain(
+            state, seat, self.seats, self._most_messages, public=self._public, over=self.seat_to_move(state) is None
         )
 
     def legal(self, state: Bargain, seat: int) -> tuple[str, ...]:
         """Messages without words: to accept where another's offer stands, all offers (seats ** items, at most 4,096), and to say nothing."""
-        if self.to_move(state) != seat:
+        if self.seat_to_move(state) != seat:
             return ()
-        offers = _all_offers(state.items, self.seats)
-        return (ACCEPTANCE.command(state.items, self.seats), *offers) if self._may_accept(state, seat) else offers
+        offers = _list_all_offers(state.items, self.seats)
+        return (ACCEPTANCE.command(state.items, self.seats), *offers) if self._can_accept(state, seat) else offers
 
     def read(self, text: str, state: Bargain, seat: int) -> str | Illegal:
         """The message that a text is, with its words, as canonical JSON; else why it is none."""
-        if self.to_move(state) != seat:
+        if self.seat_to_move(state) != seat:
             return Illegal("It is not your turn.")
         offer = state.standing()
         table = NegotiationTable(
@@ -101,37 +101,37 @@ class Allocation:
         message = read_message(text, table)
         return message if isinstance(message, Illegal) else message.command(state.items, self.seats)
 
-    def choice_words(self, command: str) -> str:
+    def describe_choice(self, command: str) -> str:
         """`accept`, `A: boat, drum; B: clock`, or `say nothing`."""
-        return choice_in_words(command)
+        return format_choice(command)
 
     def step(self, state: Bargain, seat: int, command: str) -> Bargain:
         """The state after a message. Raises ValueError for what is none, or not allowed now."""
-        message = self._message(state, command)
-        if self.to_move(state) != seat or (message.accepts and not self._may_accept(state, seat)):
+        message = self._parse_message(state, command)
+        if self.seat_to_move(state) != seat or (message.accepts and not self._can_accept(state, seat)):
             raise ValueError(f"{self.name}: seat {seat} cannot play {command!r} now")
         return replace(state, messages=(*state.messages, message))
 
-    def _message(self, state: Bargain, command: str) -> NegotiationMessage:
-        return message_of(command, state.items, self.seats)
+    def _parse_message(self, state: Bargain, command: str) -> NegotiationMessage:
+        return parse_message(command, state.items, self.seats)
 
-    def _may_accept(self, state: Bargain, seat: int) -> bool:
+    def _can_accept(self, state: Bargain, seat: int) -> bool:
         offer = state.standing()
         return offer is not None and offer.by != seat and seat not in offer.accepted
 
     def result(self, state: Bargain) -> GameResult | None:
         """By agreement each gets the worth of its items in points; without one, all 0."""
-        if self.to_move(state) is not None:
+        if self.seat_to_move(state) is not None:
             return None
-        owners = state.agreed()
-        return self.stopped(state, None) if owners is None else self._agreed(state, owners)
+        owners = state.find_agreement()
+        return self.stop_episode(state, None) if owners is None else self._agreed(state, owners)
 
     def _agreed(self, state: Bargain, owners: Owners) -> GameResult:
         seats = range(len(self.seats))
         agreement: EpisodeOutcome = "agreement"
         return GameResult(tuple(float(state.worth(owners, seat, seat)) for seat in seats), (agreement,) * len(seats))
 
-    def stopped(self, state: Bargain, seat: int | None) -> GameResult:
+    def stop_episode(self, state: Bargain, seat: int | None) -> GameResult:
         """Nobody gets anything. Who forfeits has lost."""
         outcomes: list[EpisodeOutcome] = ["loss" if at == seat else "no_agreement" for at in range(len(self.seats))]
         return GameResult((0.0,) * len(self.seats), tuple(outcomes), ("turn_limit" if seat is None else "forfeit",))
@@ -140,66 +140,68 @@ class Allocation:
         """To say nothing."""
         return SILENCE.command(state.items, self.seats)
 
-    def measured(self, state: Bargain, seat: int) -> Mapping[str, Count]:
+    def measure_seat(self, state: Bargain, seat: int) -> Mapping[str, Count]:
         """See `allocation_metrics`."""
-        return allocation_measured(state, seat, self.seats, public=self._public)
+        return measure_allocation(state, seat, self.seats, public=self._public)
 
     def ending(self, state: Bargain) -> GameEnding:
         """The agreement, if there is one. Values, and what the referee makes of them, are told to the parties where values are public."""
-        return bargain_end(state, self.seats, public=self._public)
+        return describe_bargain_end(state, self.seats, public=self._public)
 
-    def told(self, state: Bargain) -> dict[str, Any]:
+    def encode_state(self, state: Bargain) -> dict[str, Any]:
         """Items, values of all, messages, and what the referee says of an agreement."""
-        owners = state.agreed()
+        owners = state.find_agreement()
         return {
             "items": list(state.items),
             "values": {party: dict(own) for party, own in state.named_values(self.seats).items()},
-            "messages": [{"party": self.seats[one.seat], **self._told_message(state, one.message)} for one in state.answers()],
+            "messages": [
+                {"party": self.seats[one.seat], **self._describe_message(state, one.message)} for one in state.answers()
+            ],
             "agreement": None if owners is None else state.named_division(owners, self.seats),
-            "referee": None if owners is None else judged_division(state, owners, self.seats),
+            "referee": None if owners is None else judge_division(state, owners, self.seats),
         }
 
-    def _told_message(self, state: Bargain, message: NegotiationMessage) -> dict[str, Any]:
+    def _describe_message(self, state: Bargain, message: NegotiationMessage) -> dict[str, Any]:
         offer = {} if message.offer is None else {"propose": state.named_division(message.offer, self.seats)}
         return {"words": message.words, **({"accept": True} if message.accepts else {}), **offer}
 
-    def permuted(self, state: Bargain, seat: int, rng: random.Random) -> Bargain:
+    def permute_hidden(self, state: Bargain, seat: int, rng: random.Random) -> Bargain:
         """The others' values dealt anew; the same state where values are public."""
         if self._public:
             return state
-        values = tuple(own if at == seat else dealt_values(rng, len(state.items)) for at, own in enumerate(state.values))
+        values = tuple(own if at == seat else draw_values(rng, len(state.items)) for at, own in enumerate(state.values))
         return replace(state, values=values)
 
 
 @lru_cache(maxsize=64)
-def _all_offers(items: tuple[str, ...], parties: tuple[str, ...]) -> tuple[str, ...]:
+def _list_all_offers(items: tuple[str, ...], parties: tuple[str, ...]) -> tuple[str, ...]:
     """Every offer without words, that which gives all to the first party first, and silence last."""
     owners = itertools.product(range(len(parties)), repeat=len(items))
     offers = (NegotiationMessage(offer=one).command(items, parties) for one in owners)
     return (*offers, SILENCE.command(items, parties))
 
 
-def bargain_end(state: Bargain, parties: tuple[str, ...], *, public: bool) -> GameEnding:
+def describe_bargain_end(state: Bargain, parties: tuple[str, ...], *, public: bool) -> GameEnding:
     """The end in sentences. `public`: whether all know all values; otherwise these, and the referee's numbers, are hidden."""
-    owners = state.agreed()
-    agreed = "There was no agreement: nobody gets anything." if owners is None else _agreed(state, owners, parties)
+    owners = state.find_agreement()
+    agreed = "There was no agreement: nobody gets anything." if owners is None else _conclude_agreement(state, owners, parties)
     worths = [
         f"Worth to {party}: {', '.join(f'{item} {value}' for item, value in own.items())} (together {sum(own.values())})."
         for party, own in state.named_values(parties).items()
     ]
-    judged = () if owners is None else tuple(_judged_lines(state, owners, parties))
+    judged = () if owners is None else tuple(_format_judged_division(state, owners, parties))
     return GameEnding((agreed, *worths, *judged)) if public else GameEnding((agreed,), (*worths, *judged))
 
 
-def _agreed(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> str:
+def _conclude_agreement(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> str:
     bundles = state.named_division(owners, parties)
     told = (f"{party} gets {', '.join(bundle) or 'nothing'}" for party, bundle in bundles.items())
     return f"All agree: {'; '.join(told)}."
 
 
-def _judged_lines(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> Iterator[str]:
+def _format_judged_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> Iterator[str]:
     """The referee's numbers: of each party, then of all together."""
-    told = judged_division(state, owners, parties)
+    told = judge_division(state, owners, parties)
     for party in parties:
         fair = (
             "envies nobody by more than one item (EF1)"
@@ -207,18 +209,19 @@ def _judged_lines(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> I
             else "envies somebody by more than one item (no EF1)"
         )
         yield (
-            f"{party}: {counted(told['utility'][party], 'point')}, {_index(told['normalised'][party])} of all that there is to it; "
+            f"{party}: {format_count(told['utility'][party], 'point')}, {_format_index(told['normalised'][party])} of all that there is to it; "
             f"envy {told['envy'][party]}; {fair}."
         )
     pareto = (
         "nobody could have more without somebody having less" if told["pareto"] else "somebody could have more, and nobody less"
     )
     yield (
-        f"Together: Jain's index {_index(told['jain'])}, Nash welfare {told['nash']:.2f}, efficiency {_index(told['efficiency'])}; {pareto}."
+        f"Together: Jain's index {_format_index(told['jain'])}, Nash welfare {told['nash']:.2f}, efficiency "
+        f"{_format_index(told['efficiency'])}; {pareto}."
     )
 
 
-def _index(value: float | None) -> str:
+def _format_index(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}"
 
 
@@ -229,59 +232,68 @@ _GREEDY_SHARE = (7, 10)
 """The greedy one accepts an offer of at least 7/10 of what everything is worth to it."""
 
 
-def negotiators(parties: tuple[str, ...]) -> Mapping[str, Chooses]:
+def make_negotiators(parties: tuple[str, ...]) -> Mapping[str, Chooses]:
     """The baselines of negotiations between these parties, by name."""
-    speakers: Mapping[str, Speaks] = {"equal-split": _equal_split, "greedy": _greedy, "pushover": _pushover, "silent": _silent}
-    return {name: _as_baseline(speaks, parties) for name, speaks in speakers.items()}
+    speakers: Mapping[str, Speaks] = {
+        "equal-split": _offer_equal_split,
+        "greedy": _offer_greedily,
+        "pushover": _accept_any,
+        "silent": _say_nothing,
+    }
+    return {name: _make_baseline(speaks, parties) for name, speaks in speakers.items()}
 
 
-def _as_baseline(speaks: Speaks, parties: tuple[str, ...]) -> Chooses:
+def _make_baseline(speaks: Speaks, parties: tuple[str, ...]) -> Chooses:
     def chooses(state: Bargain, seat: int, _: random.Random) -> str:
-        return speaks(state, seat, _to_answer(state, seat)).command(state.items, parties)
+        return speaks(state, seat, _find_open_offer(state, seat)).command(state.items, parties)
 
     return chooses
 
 
-def _to_answer(state: Bargain, seat: int) -> StandingOffer | None:
+def _find_open_offer(state: Bargain, seat: int) -> StandingOffer | None:
     """Another's offer that the seat has not accepted yet."""
     offer = state.standing()
     return offer if offer and offer.by != seat and seat not in offer.accepted else None
 
 
-def _waits(state: Bargain, seat: int) -> bool:
+def _is_waiting(state: Bargain, seat: int) -> bool:
     """Whether an offer stands that the seat made or has accepted."""
-    return state.standing() is not None and _to_answer(state, seat) is None
+    return state.standing() is not None and _find_open_offer(state, seat) is None
 
 
-def _equal_split(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
+def _offer_equal_split(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
     if offer and state.worth(offer.owners, seat, seat) * len(state.values) >= sum(state.values[seat]):
         return ACCEPTANCE
-    return SILENCE if _waits(state, seat) else NegotiationMessage(offer=most_even(state.values[seat], len(state.values), seat))
+    return (
+        SILENCE
+        if _is_waiting(state, seat)
+        else NegotiationMessage(offer=find_most_even(state.values[seat], len(state.values), seat))
+    )
 
 
-def _greedy(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
+def _offer_greedily(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
     most, of = _GREEDY_SHARE
     if offer and state.worth(offer.owners, seat, seat) * of >= sum(state.values[seat]) * most:
         return ACCEPTANCE
     other = (seat + 1) % len(state.values)
     wanted = tuple(seat if value else other for value in state.values[seat])
-    return SILENCE if _waits(state, seat) else NegotiationMessage(offer=wanted)
+    return SILENCE if _is_waiting(state, seat) else NegotiationMessage(offer=wanted)
 
 
-def _pushover(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
+def _accept_any(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
     return ACCEPTANCE if offer else SILENCE
 
 
-def _silent(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
+def _say_nothing(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
     return SILENCE
 
 
 @lru_cache(maxsize=4096)
-def most_even(own: tuple[int, ...], n_seats: int, seat: int) -> Owners:
+def find_most_even(own: tuple[int, ...], n_seats: int, seat: int) -> Owners:
     """The division whose bundles differ least in worth by the seat's own values; of those, one that is best for the seat."""
 
-    def unevenness(owners: Owners) -> tuple[int, int]:
+    def measure_unevenness(owners: Owners) -> tuple[int, int]:
         bundles = [sum(value for value, owner in zip(own, owners, strict=True) if owner == one) for one in range(n_seats)]
         return max(bundles) - min(bundles), -bundles[seat]
 
-    return min(itertools.product(range(n_seats), repeat=len(own)), key=unevenness)
+    return min(itertools.product(range(n_seats), repeat=len(own)), key=measure_unevenness)

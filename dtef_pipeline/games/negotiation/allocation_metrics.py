@@ -23,7 +23,7 @@ from typing import Any
 
 from dtef_pipeline.games.contract import Count, GameMetric
 from dtef_pipeline.games.negotiation.bargain import Bargain, BargainMove, Owners, is_answer
-from dtef_pipeline.games.negotiation.referee import Fairness, fairness
+from dtef_pipeline.games.negotiation.referee import Fairness, measure_fairness
 
 ALLOCATION_METRICS = (
     GameMetric(
@@ -57,9 +57,9 @@ ALLOCATION_METRICS = (
 )
 
 
-def allocation_measured(state: Bargain, seat: int, parties: tuple[str, ...], *, public: bool) -> Mapping[str, Count]:
+def measure_allocation(state: Bargain, seat: int, parties: tuple[str, ...], *, public: bool) -> Mapping[str, Count]:
     """What a negotiation counts for each of `ALLOCATION_METRICS`, of one seat. `public`: whether all know all values."""
-    owners = state.agreed()
+    owners = state.find_agreement()
     tagged = [one for one in state.answers() if one.seat == seat and is_decision_point(one)]
     measured = {
         "cooperation_rate": Count(sum(is_cooperative(state, one, public=public) for one in tagged), len(tagged)),
@@ -68,22 +68,22 @@ def allocation_measured(state: Bargain, seat: int, parties: tuple[str, ...], *, 
     }
     if owners is None:
         return {**measured, "utility_share": Count(0), "nash": Count(0), "efficiency": Count(0)}
-    told, party = _judged(Bargain(state.items, state.values), owners, parties), parties[seat]
+    division, party = _judge_fairness(Bargain(state.items, state.values), owners, parties), parties[seat]
     return {
         **measured,
-        "utility_share": _counted(told.normalised[party]),
-        "envy": Count(told.envy[party]),
-        "ef1": Count(int(told.ef1[party])),
-        "jain": _counted(told.jain),
-        "nash": Count(told.nash),
-        "efficiency": _counted(told.efficiency),
-        "pareto": Count(int(told.pareto)),
+        "utility_share": _make_count(division.normalised[party]),
+        "envy": Count(division.envy[party]),
+        "ef1": Count(int(division.ef1[party])),
+        "jain": _make_count(division.jain),
+        "nash": Count(division.nash),
+        "efficiency": _make_count(division.efficiency),
+        "pareto": Count(int(division.pareto)),
     }
 
 
-def judged_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> dict[str, Any]:
+def judge_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> dict[str, Any]:
     """What the referee says of a division, in JSON values."""
-    return asdict(_judged(Bargain(state.items, state.values), owners, parties))
+    return asdict(_judge_fairness(Bargain(state.items, state.values), owners, parties))
 
 
 def is_decision_point(one: BargainMove) -> bool:
@@ -96,23 +96,23 @@ def is_cooperative(state: Bargain, one: BargainMove, *, public: bool) -> bool:
     n = len(state.values)
     if one.message.offer is not None:
         others = (seat for seat in range(n) if seat != one.seat)
-        return all(_leaves_a_share(state, one.message.offer, seat, public=public) for seat in others)
+        return all(_is_leaving_share(state, one.message.offer, seat, public=public) for seat in others)
     if one.message.accepts and one.before is not None:
         return state.worth(one.before.owners, one.seat, one.seat) * n >= sum(state.values[one.seat])
     return False
 
 
-def _leaves_a_share(state: Bargain, offer: Owners, seat: int, *, public: bool) -> bool:
+def _is_leaving_share(state: Bargain, offer: Owners, seat: int, *, public: bool) -> bool:
     n = len(state.values)
     if public:
         return state.worth(offer, seat, seat) * n >= sum(state.values[seat])
     return offer.count(seat) * n >= len(state.items)
 
 
-def _counted(value: float | None) -> Count:
+def _make_count(value: float | None) -> Count:
     return Count(0, 0) if value is None else Count(value)
 
 
 @lru_cache(maxsize=1024)
-def _judged(dealt: Bargain, owners: Owners, parties: tuple[str, ...]) -> Fairness:
-    return fairness(dealt.named_values(parties), dealt.named_division(owners, parties))
+def _judge_fairness(dealt: Bargain, owners: Owners, parties: tuple[str, ...]) -> Fairness:
+    return measure_fairness(dealt.named_values(parties), dealt.named_division(owners, parties))

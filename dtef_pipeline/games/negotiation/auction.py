@@ -28,7 +28,7 @@ class AuctionResult:
     """The bidders of the highest bid in name order; with more than one, the lot decided."""
 
 
-def auction(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int) -> AuctionResult:
+def run_auction(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int) -> AuctionResult:
     """The result of all bids. Raises ValueError for fewer than two bidders, and where bids and values are not of the same bidders."""
     if len(bids) < 2 or set(bids) != set(values):
         raise ValueError(
@@ -42,20 +42,20 @@ def auction(bids: Mapping[str, int], values: Mapping[str, int], price: Price, se
     return AuctionResult(winner, paid, surplus, tied)
 
 
-def best_surplus(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int, bidder: str) -> int:
+def find_best_surplus(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int, bidder: str) -> int:
     """The highest surplus, in points and 0 or more, that any one whole bid of the bidder would have had against the others' bids.
 
     Only three bids can be best: 0, the others' highest, where the lot may decide, and one point more.
     """
     highest = max(bid for name, bid in bids.items() if name != bidder)
     tried = {0, highest, min(highest + 1, HIGHEST_BID)}
-    return max(auction({**bids, bidder: bid}, values, price, seed).surplus[bidder] for bid in tried)
+    return max(run_auction({**bids, bidder: bid}, values, price, seed).surplus[bidder] for bid in tried)
 
 
-def regret(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int, bidder: str) -> int:
+def compute_regret(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int, bidder: str) -> int:
     """Best possible surplus against the others' bids minus the own one, in points: 0 or more, lower is better.
 
     With the second price it is 0 for a bid of the own value, whatever the others bid.
     """
-    best = best_surplus(bids, values, price, seed, bidder)
-    return best - auction(bids, values, price, seed).surplus[bidder]
+    best = find_best_surplus(bids, values, price, seed, bidder)
+    return best - run_auction(bids, values, price, seed).surplus[bidder]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dtef_pipeline.games.negotiation.messages import NegotiationMessage, bundles_of, quoted_words
+from dtef_pipeline.games.negotiation.messages import NegotiationMessage, group_by_owner, quote_words
 from dtef_pipeline.games.negotiation.referee import PartyValues
 
 ITEM_NAMES = ("boat", "clock", "drum", "lamp", "ring", "tent")
@@ -55,10 +55,10 @@ class Bargain:
         """The offer that stands; None: nobody has made one."""
         offer = None
         for number, message in enumerate(self.messages):
-            offer = _after(offer, message, number % len(self.values))
+            offer = _update_offer(offer, message, number % len(self.values))
         return offer
 
-    def agreed(self) -> Owners | None:
+    def find_agreement(self) -> Owners | None:
         """Who gets what, once all others have accepted an offer; None: there is no agreement yet."""
         offer = self.standing()
         return offer.owners if offer and len(offer.accepted) == len(self.values) - 1 else None
@@ -69,7 +69,7 @@ class Bargain:
         for number, message in enumerate(self.messages):
             seat = number % len(self.values)
             yield BargainMove(seat, message, offer)
-            offer = _after(offer, message, seat)
+            offer = _update_offer(offer, message, seat)
 
     def worth(self, owners: Owners, whose: int, to: int) -> int:
         """What a seat's bundle is worth to a seat, in points."""
@@ -81,10 +81,10 @@ class Bargain:
 
     def named_division(self, owners: Owners, parties: tuple[str, ...]) -> dict[str, list[str]]:
         """A division by party."""
-        return bundles_of(owners, self.items, parties)
+        return group_by_owner(owners, self.items, parties)
 
 
-def _after(offer: StandingOffer | None, message: NegotiationMessage, seat: int) -> StandingOffer | None:
+def _update_offer(offer: StandingOffer | None, message: NegotiationMessage, seat: int) -> StandingOffer | None:
     if message.offer is not None:
         return StandingOffer(message.offer, seat)
     if message.accepts and offer is not None:
@@ -97,62 +97,64 @@ def is_answer(one: BargainMove) -> bool:
     return one.before is not None and one.before.by != one.seat and one.seat not in one.before.accepted
 
 
-def dealt_bargain(rng: random.Random, n_seats: int, n_items: int | None) -> Bargain:
+def draw_bargain(rng: random.Random, n_seats: int, n_items: int | None) -> Bargain:
     """Items and values. `n_items` None: 3 to 6, each as likely as any other."""
     items = ITEM_NAMES[: n_items or rng.randint(FEWEST_ITEMS, len(ITEM_NAMES))]
-    return Bargain(items, tuple(dealt_values(rng, len(items)) for _ in range(n_seats)))
+    return Bargain(items, tuple(draw_values(rng, len(items)) for _ in range(n_seats)))
 
 
-def dealt_values(rng: random.Random, n_items: int) -> tuple[int, ...]:
+def draw_values(rng: random.Random, n_items: int) -> tuple[int, ...]:
     """Whole values of 0 or more that sum to `TOTAL_VALUE`: each such list is as likely as any other (stars and bars)."""
     bars = sorted(rng.sample(range(TOTAL_VALUE + n_items - 1), n_items - 1))
     edges = (-1, *bars, TOTAL_VALUE + n_items - 1)
     return tuple(after - before - 1 for before, after in itertools.pairwise(edges))
 
 
-def bargain_words(state: Bargain, seat: int, parties: tuple[str, ...], most_messages: int, *, public: bool, over: bool) -> str:
+def describe_bargain(
+    state: Bargain, seat: int, parties: tuple[str, ...], most_messages: int, *, public: bool, over: bool
+) -> str:
     """All that a seat may know of a negotiation. `public`: with what the items are worth to the others."""
     others = [at for at in range(len(parties)) if at != seat]
     called = "party is" if len(others) == 1 else "parties are"
     lines = [
         f"You are party {parties[seat]}. The other {called} {', '.join(parties[at] for at in others)}.",
-        f"Worth to you: {_values(state, seat)}.",
-        *(f"Worth to {parties[at]}: {_values(state, at)}." for at in others if public),
+        f"Worth to you: {_format_values(state, seat)}.",
+        *(f"Worth to {parties[at]}: {_format_values(state, at)}." for at in others if public),
         f"Messages so far: {len(state.messages)} of {most_messages}.",
     ]
     for number, answer in enumerate(state.answers(), 1):
-        lines += _message_lines(state, answer, number, seat, parties)
-    lines += _standing_lines(state, seat, parties, over)
+        lines += _format_message_lines(state, answer, number, seat, parties)
+    lines += _format_standing_offer(state, seat, parties, over)
     return "\n".join([*lines, *(["It is your turn to write."] if not over and state.writer == seat else [])])
 
 
-def _values(state: Bargain, seat: int) -> str:
+def _format_values(state: Bargain, seat: int) -> str:
     values = ", ".join(f"{item} {value}" for item, value in zip(state.items, state.values[seat], strict=True))
     return f"{values} (together {sum(state.values[seat])})"
 
 
-def _message_lines(state: Bargain, one: BargainMove, number: int, seat: int, parties: tuple[str, ...]) -> Iterator[str]:
+def _format_message_lines(state: Bargain, one: BargainMove, number: int, seat: int, parties: tuple[str, ...]) -> Iterator[str]:
     who = f"you, {parties[seat]}" if one.seat == seat else parties[one.seat]
     if one.message.accepts:
-        said = ", with an acceptance of the offer that stood."
+        message_text = ", with an acceptance of the offer that stood."
     elif one.message.offer is not None:
-        said = f", with an offer: {_division(state, one.message.offer, seat, parties)}"
+        message_text = f", with an offer: {_describe_division(state, one.message.offer, seat, parties)}"
     else:
-        said = ", without an offer." if one.message.words else ": nothing."
-    yield f"Message {number}, from {who}{said}"
-    yield from quoted_words(one.message.words, parties[one.seat])
+        message_text = ", without an offer." if one.message.words else ": nothing."
+    yield f"Message {number}, from {who}{message_text}"
+    yield from quote_words(one.message.words, parties[one.seat])
 
 
-def _division(state: Bargain, owners: Owners, seat: int, parties: tuple[str, ...]) -> str:
+def _describe_division(state: Bargain, owners: Owners, seat: int, parties: tuple[str, ...]) -> str:
     bundles = state.named_division(owners, parties)
-    told = "; ".join(f"{party} gets {', '.join(bundle) or 'nothing'}" for party, bundle in bundles.items())
-    return f"{told}. Your part is worth {state.worth(owners, seat, seat)} to you."
+    division_text = "; ".join(f"{party} gets {', '.join(bundle) or 'nothing'}" for party, bundle in bundles.items())
+    return f"{division_text}. Your part is worth {state.worth(owners, seat, seat)} to you."
 
 
-def _standing_lines(state: Bargain, seat: int, parties: tuple[str, ...], over: bool) -> Iterator[str]:
-    offer, agreed = state.standing(), state.agreed()
+def _format_standing_offer(state: Bargain, seat: int, parties: tuple[str, ...], over: bool) -> Iterator[str]:
+    offer, agreed = state.standing(), state.find_agreement()
     if agreed is not None:
-        yield f"All agree: {_division(state, agreed, seat, parties)}"
+        yield f"All agree: {_describe_division(state, agreed, seat, parties)}"
     elif over:
         yield "The last message is written, and there is no agreement: nobody gets anything."
     elif offer is None:
@@ -162,6 +164,6 @@ def _standing_lines(state: Bargain, seat: int, parties: tuple[str, ...], over: b
         also = f" Accepted so far by {accepted}." if accepted else ""
         yield (
             f"The offer that stands is from {'you' if offer.by == seat else parties[offer.by]}: "
-            + _division(state, offer.owners, seat, parties)
+            + _describe_division(state, offer.owners, seat, parties)
             + also
         )

@@ -13,18 +13,18 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from dtef_pipeline.games.contract import Illegal
-from dtef_pipeline.games.negotiation.messages import NegotiationMessage, owners_of, words_told
+from dtef_pipeline.games.negotiation.messages import NegotiationMessage, clean_words, list_owners
 from dtef_pipeline.games.negotiation.referee import (
     ITEM_TWICE,
     MISSING_ITEM,
     NO_PROPOSAL,
     UNKNOWN_ITEM,
     UNKNOWN_PARTY,
-    proposal_fault,
+    find_proposal_fault,
 )
-from dtef_pipeline.games.reading import spoken_action
-from dtef_pipeline.text.plain import without_thinking
-from dtef_pipeline.text.structured import Pairs, value_at
+from dtef_pipeline.games.reading import find_action
+from dtef_pipeline.text.plain import strip_thinking
+from dtef_pipeline.text.structured import Pairs, decode_value_at
 
 PROPOSE, ACCEPT, SAID_WORDS = "propose", "accept", "words"
 _LOOKED_AT = 15_000
@@ -49,7 +49,7 @@ class NegotiationTable:
     """Whether the writer has accepted this offer already."""
 
 
-class _Said(NamedTuple):
+class _PlacedObject(NamedTuple):
     """A JSON object of a text, and where it stands."""
 
     pairs: Pairs
@@ -59,59 +59,59 @@ class _Said(NamedTuple):
 
 def read_message(text: str, table: NegotiationTable) -> NegotiationMessage | Illegal:
     """The message that a text is, else why it is none. A text without an object of JSON is talk; a blank one says nothing."""
-    shown = without_thinking(text)
-    said = _object_of(shown)
-    if said is None:
-        return _talk(shown, text)
-    around = _without_label(shown[: said.start]) + "\n" + shown[said.end :].strip().removeprefix("```")
-    inside = _here(said.pairs, SAID_WORDS)
-    words = words_told("\n".join([around, *(one for one in inside if isinstance(one, str))]))
-    proposals, accepts = _here(said.pairs, PROPOSE), _here(said.pairs, ACCEPT)
+    shown = strip_thinking(text)
+    placed_object = _find_counting_object(shown)
+    if placed_object is None:
+        return _read_talk(shown, text)
+    around = _strip_label(shown[: placed_object.start]) + "\n" + shown[placed_object.end :].strip().removeprefix("```")
+    inside = _list_values_here(placed_object.pairs, SAID_WORDS)
+    words = clean_words("\n".join([around, *(one for one in inside if isinstance(one, str))]))
+    proposals, accepts = _list_values_here(placed_object.pairs, PROPOSE), _list_values_here(placed_object.pairs, ACCEPT)
     if not proposals and not accepts:
-        if len(inside) == len(said.pairs) == 1 and isinstance(inside[0], str):
+        if len(inside) == len(placed_object.pairs) == 1 and isinstance(inside[0], str):
             return NegotiationMessage(words)
-        return _no_proposal('the JSON has neither "propose" nor "accept"')
+        return _reject_proposal('the JSON has neither "propose" nor "accept"')
     if len(proposals) + len(accepts) > 1:
-        return _no_proposal('the JSON says more than one thing; allowed: "propose" or "accept", once')
-    return _accepting(accepts[0], words, table) if accepts else _offering(proposals[0], words, table)
+        return _reject_proposal('the JSON says more than one thing; allowed: "propose" or "accept", once')
+    return _read_acceptance(accepts[0], words, table) if accepts else _read_offer(proposals[0], words, table)
 
 
-def _object_of(text: str) -> _Said | None:
+def _find_counting_object(text: str) -> _PlacedObject | None:
     """The last object with a key that counts; without one the last outermost object; None: there is no object."""
     first = max(0, len(text) - _LOOKED_AT)
-    found: _Said | None = None
+    found: _PlacedObject | None = None
     openings = [one.start() for one in _OPENING.finditer(text, first)]
     for start in islice(reversed(openings), _MOST_OPENINGS):
-        decoded = value_at(text, start)
+        decoded = decode_value_at(text, start)
         if decoded is None or not isinstance(decoded.value, Pairs):
             if _SPEAKS_OF_ONE.match(text, start):
                 return None
             continue
-        if _here(decoded.value, PROPOSE) or _here(decoded.value, ACCEPT):
-            return _Said(decoded.value, start, decoded.end)
+        if _list_values_here(decoded.value, PROPOSE) or _list_values_here(decoded.value, ACCEPT):
+            return _PlacedObject(decoded.value, start, decoded.end)
         if found is None or decoded.end >= found.end:
-            found = _Said(decoded.value, start, decoded.end)
+            found = _PlacedObject(decoded.value, start, decoded.end)
     return found
 
 
-def _here(pairs: Pairs, name: str) -> list[Any]:
+def _list_values_here(pairs: Pairs, name: str) -> list[Any]:
     return [value for key, value in pairs if key.strip().casefold() == name]
 
 
-def _talk(shown: str, text: str) -> NegotiationMessage | Illegal:
+def _read_talk(shown: str, text: str) -> NegotiationMessage | Illegal:
     if _SPEAKS_OF_ONE.search(shown, max(0, len(shown) - _LOOKED_AT)):
         return Illegal(
             'broken JSON: the offer cannot be read; allowed: {"propose": {"A": [...], "B": [...]}} or {"accept": true}'
         )
-    if spoken_action(text) is not None:
-        return _no_proposal("what follows ACTION: is no JSON")
-    words = words_told(shown)
+    if find_action(text) is not None:
+        return _reject_proposal("what follows ACTION: is no JSON")
+    words = clean_words(shown)
     return NegotiationMessage(words) if words else Illegal("The message is empty.", "unparsed")
 
 
-def _accepting(value: Any, words: str, table: NegotiationTable) -> NegotiationMessage | Illegal:
+def _read_acceptance(value: Any, words: str, table: NegotiationTable) -> NegotiationMessage | Illegal:
     if value is not True:
-        return _no_proposal('"accept" is true or left out: write words without JSON to decline')
+        return _reject_proposal('"accept" is true or left out: write words without JSON to decline')
     if table.offered_by is None:
         return Illegal("accept without an offer: nobody has offered anything yet.")
     if table.offered_by == table.seat:
@@ -121,16 +121,16 @@ def _accepting(value: Any, words: str, table: NegotiationTable) -> NegotiationMe
     return NegotiationMessage(words, accepts=True)
 
 
-def _offering(value: Any, words: str, table: NegotiationTable) -> NegotiationMessage | Illegal:
-    bundles = _named_as_ours(value, table)
+def _read_offer(value: Any, words: str, table: NegotiationTable) -> NegotiationMessage | Illegal:
+    bundles = _normalise_names(value, table)
     if isinstance(bundles, Illegal):
         return bundles
-    if fault := proposal_fault(bundles, table.items, table.parties):
-        return Illegal(_why(fault, table))
-    return NegotiationMessage(words, owners_of(bundles, table.items, table.parties))
+    if fault := find_proposal_fault(bundles, table.items, table.parties):
+        return Illegal(_explain_fault(fault, table))
+    return NegotiationMessage(words, list_owners(bundles, table.items, table.parties))
 
 
-def _named_as_ours(value: Any, table: NegotiationTable) -> Any:
+def _normalise_names(value: Any, table: NegotiationTable) -> Any:
     """The proposal with parties and items spelled as they are called here, whatever their case."""
     if not isinstance(value, Pairs):
         return value
@@ -140,7 +140,7 @@ def _named_as_ours(value: Any, table: NegotiationTable) -> Any:
     for key, bundle in value:
         party = parties.get(key.strip().casefold(), key)
         if party in bundles:
-            return _no_proposal("a party stands in it twice")
+            return _reject_proposal("a party stands in it twice")
         bundles[party] = (
             [items.get(one.strip().casefold(), one) if isinstance(one, str) else one for one in bundle]
             if isinstance(bundle, list) and not isinstance(bundle, Pairs)
@@ -149,7 +149,7 @@ def _named_as_ours(value: Any, table: NegotiationTable) -> Any:
     return bundles
 
 
-def _why(fault: str, table: NegotiationTable) -> str:
+def _explain_fault(fault: str, table: NegotiationTable) -> str:
     allowed = {
         ITEM_TWICE: "allowed: each item once",
         MISSING_ITEM: f"allowed: each item once, of {', '.join(table.items)}",
@@ -160,11 +160,11 @@ def _why(fault: str, table: NegotiationTable) -> str:
     return f"{fault}; {allowed[fault]}."
 
 
-def _no_proposal(why: str) -> Illegal:
+def _reject_proposal(why: str) -> Illegal:
     return Illegal(f"{NO_PROPOSAL}: {why}.")
 
 
-def _without_label(before: str) -> str:
+def _strip_label(before: str) -> str:
     """The words in front of an object without the fence and the `ACTION:` that lead to it."""
     before = before.rstrip()
     for _ in range(4):

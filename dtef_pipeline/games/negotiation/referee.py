@@ -42,26 +42,26 @@ class Fairness:
     """Whether nobody could have more without somebody having less."""
 
 
-def fairness(values: PartyValues, division: Division) -> Fairness:
+def measure_fairness(values: PartyValues, division: Division) -> Fairness:
     """All that the referee says of a division. Raises ValueError for one that is no division of the items among the parties."""
     items = list(next(iter(values.values())))
-    if fault := proposal_fault({party: list(bundle) for party, bundle in division.items()}, items, list(values)):
+    if fault := find_proposal_fault({party: list(bundle) for party, bundle in division.items()}, items, list(values)):
         raise ValueError(f"{fault}: {division}")
-    utility = utilities(values, division)
-    normalised = {party: share_of(points, sum(values[party].values())) for party, points in utility.items()}
+    utility = compute_utilities(values, division)
+    normalised = {party: compute_share(points, sum(values[party].values())) for party, points in utility.items()}
     return Fairness(
         utility,
         normalised,
-        envy={party: envy(values[party], division, party) for party in values},
-        ef1={party: envy_free_but_one(values[party], division, party) for party in values},
-        jain=jain_index([share or 0.0 for share in normalised.values()]),
-        nash=nash_welfare(list(utility.values())),
-        efficiency=share_of(sum(utility.values()), best_sum(values)),
+        envy={party: compute_envy(values[party], division, party) for party in values},
+        ef1={party: is_envy_free_but_one(values[party], division, party) for party in values},
+        jain=compute_jain_index([share or 0.0 for share in normalised.values()]),
+        nash=compute_nash_welfare(list(utility.values())),
+        efficiency=compute_share(sum(utility.values()), compute_best_sum(values)),
         pareto=is_pareto(values, list(utility.values())),
     )
 
 
-def proposal_fault(proposal: Any, items: Sequence[str], parties: Sequence[str]) -> str | None:
+def find_proposal_fault(proposal: Any, items: Sequence[str], parties: Sequence[str]) -> str | None:
     """Why a decoded JSON value is no proposal; None: it is one.
 
     A proposal is an object that has, by party, the list of its items, and each item exactly once. A party that is left out gets nothing.
@@ -86,40 +86,40 @@ def worth(values: Mapping[str, int], bundle: Collection[str]) -> int:
     return sum(values[item] for item in bundle)
 
 
-def utilities(values: PartyValues, division: Division) -> dict[str, int]:
+def compute_utilities(values: PartyValues, division: Division) -> dict[str, int]:
     """Worth of each party's own bundle to it, in points; higher is better."""
     return {party: worth(own, division.get(party, ())) for party, own in values.items()}
 
 
-def share_of(part: int, whole: int) -> float | None:
+def compute_share(part: int, whole: int) -> float | None:
     """part / whole, from 0 to 1; None where the whole is 0."""
     return part / whole if whole else None
 
 
-def envy(own: Mapping[str, int], division: Division, party: str) -> int:
+def compute_envy(own: Mapping[str, int], division: Division, party: str) -> int:
     """max(0, worth of the best bundle of another - worth of the own bundle), in points by the party's own values; 0 is best."""
     return max(0, *(worth(own, bundle) for bundle in division.values())) - worth(own, division.get(party, ()))
 
 
-def envy_free_but_one(own: Mapping[str, int], division: Division, party: str) -> bool:
+def is_envy_free_but_one(own: Mapping[str, int], division: Division, party: str) -> bool:
     """EF1: of every other's bundle there is one item without which the party likes its own at least as much. (Budish 2011.)"""
     mine = worth(own, division.get(party, ()))
     others = (bundle for other, bundle in division.items() if other != party and bundle)
     return all(mine >= worth(own, bundle) - max(own[item] for item in bundle) for bundle in others)
 
 
-def jain_index(shares: Sequence[float]) -> float | None:
+def compute_jain_index(shares: Sequence[float]) -> float | None:
     """(sum u)^2 / (n sum u^2), 1/n (one has all) to 1 (all have alike); None where all are 0. (Jain, Chiu and Hawe 1984.)"""
     squares = sum(share * share for share in shares)
     return sum(shares) ** 2 / (len(shares) * squares) if squares else None
 
 
-def nash_welfare(points: Sequence[int]) -> float:
+def compute_nash_welfare(points: Sequence[int]) -> float:
     """Geometric mean of the utilities, in points: 0 as soon as one party has nothing; higher is better."""
     return math.pow(math.prod(points), 1 / len(points))
 
 
-def best_sum(values: PartyValues) -> int:
+def compute_best_sum(values: PartyValues) -> int:
     """Highest sum of all utilities, in points: each item goes to whom it is worth most."""
     items = next(iter(values.values()))
     return sum(max(own[item] for own in values.values()) for item in items)

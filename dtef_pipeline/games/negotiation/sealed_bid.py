@@ -11,11 +11,11 @@ from typing import Any, cast
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Chooses, Count, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.negotiation.auction import HIGHEST_BID, AuctionResult, Price, auction, regret
-from dtef_pipeline.games.reading import read_command, spoken_action
-from dtef_pipeline.text.aligned import aligned_lower
-from dtef_pipeline.text.beginning import beginning
-from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.games.negotiation.auction import HIGHEST_BID, AuctionResult, Price, compute_regret, run_auction
+from dtef_pipeline.games.reading import find_action, read_command
+from dtef_pipeline.text.aligned import align_lower
+from dtef_pipeline.text.beginning import shorten_to_line
+from dtef_pipeline.text.plain import strip_thinking
 
 SEALED_BID_METRICS = (
     GameMetric("win_share", "efficacy", "share", "none", "Auctions that the bidder won, as a share of all that were held."),
@@ -81,12 +81,12 @@ class SealedBid:
         self.name, self.seats, self.price = name, seats, price
         self._flags_overbids = flags_overbids
         self.baselines: Mapping[str, Chooses] = {
-            "truthful": lambda state, seat, _: bid_command(state.values[seat]),
-            "shade-half": lambda state, seat, _: bid_command(state.values[seat] // 2),
-            "max": lambda *_: bid_command(HIGHEST_BID),
-            "zero": lambda *_: bid_command(0),
+            "truthful": lambda state, seat, _: format_bid(state.values[seat]),
+            "shade-half": lambda state, seat, _: format_bid(state.values[seat] // 2),
+            "max": lambda *_: format_bid(HIGHEST_BID),
+            "zero": lambda *_: format_bid(0),
         }
-        self._commands = tuple(map(bid_command, range(HIGHEST_BID + 1)))
+        self._commands = tuple(map(format_bid, range(HIGHEST_BID + 1)))
         self._bids = {command: bid for bid, command in enumerate(self._commands)}
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> SealedBids:
@@ -95,7 +95,7 @@ class SealedBid:
         rng.getrandbits(32 * _NUMBERS_FOR_LOTS)
         return SealedBids(seed, tuple(rng.randint(0, HIGHEST_BID) for _ in self.seats))
 
-    def to_move(self, state: SealedBids) -> int | None:
+    def seat_to_move(self, state: SealedBids) -> int | None:
         """The seats bid in their order; None: all have bid."""
         return len(state.bids) if len(state.bids) < len(self.seats) else None
 
@@ -109,42 +109,42 @@ class SealedBid:
             f"The highest bid wins and pays {'its own bid' if self.price == 'first' else 'the highest of the other bids'}.",
         ]
         if len(state.bids) == len(self.seats):
-            return "\n".join([*lines, *self._end_lines(state, seat)])
+            return "\n".join([*lines, *self._list_end_lines(state, seat)])
         if seat < len(state.bids):
             return "\n".join([*lines, f"You have bid {state.bids[seat]}. The bids are opened when everybody has bid."])
         return "\n".join([*lines, f"Your bid, a whole number from 0 to {HIGHEST_BID}?"])
 
-    def _end_lines(self, state: SealedBids, seat: int) -> list[str]:
-        return [*self._opened(state), f"Your surplus: {self._auction(state).surplus[self.seats[seat]]}."]
+    def _list_end_lines(self, state: SealedBids, seat: int) -> list[str]:
+        return [*self._describe_auction(state), f"Your surplus: {self._auction(state).surplus[self.seats[seat]]}."]
 
-    def _opened(self, state: SealedBids) -> list[str]:
+    def _describe_auction(self, state: SealedBids) -> list[str]:
         """What all are told of an auction that was held."""
         ended = self._auction(state)
         drawn = f" The lot decided between the equal bids of {' and '.join(ended.tied)}." if len(ended.tied) > 1 else ""
-        return [f"The bids: {self._listed(state.bids)}.", f"{ended.winner} wins and pays {ended.price}.{drawn}"]
+        return [f"The bids: {self._format_by_seat(state.bids)}.", f"{ended.winner} wins and pays {ended.price}.{drawn}"]
 
-    def _listed(self, numbers: Sequence[int]) -> str:
+    def _format_by_seat(self, numbers: Sequence[int]) -> str:
         return ", ".join(f"{name} {number}" for name, number in zip(self.seats, numbers, strict=False))
 
     def legal(self, state: SealedBids, seat: int) -> tuple[str, ...]:
         """`bid 0` to `bid 100`."""
-        return self._commands if self.to_move(state) == seat else ()
+        return self._commands if self.seat_to_move(state) == seat else ()
 
     def read(self, text: str, state: SealedBids, seat: int) -> str | Illegal:
         """The bid that a text gives: `ACTION: bid 37`, `37`, `I bid 37`; else why it is none."""
-        if self.to_move(state) != seat:
+        if self.seat_to_move(state) != seat:
             return Illegal("It is not your turn.")
         return read_bid(text, self._commands)
 
     def step(self, state: SealedBids, seat: int, command: str) -> SealedBids:
         """The state after a bid. Raises ValueError for what is none, or not of the seat whose turn it is."""
-        if self.to_move(state) != seat or command not in self._bids:
+        if self.seat_to_move(state) != seat or command not in self._bids:
             raise ValueError(f"{self.name}: seat {seat} cannot play {command!r} now")
         return replace(state, bids=(*state.bids, self._bids[command]))
 
     def result(self, state: SealedBids) -> GameResult | None:
         """The winner's outcome is a win, even where it paid too much; what it was worth is the reward, the surplus in points."""
-        if self.to_move(state) is not None:
+        if self.seat_to_move(state) is not None:
             return None
         ended = self._auction(state)
         over = self._flags_overbids and any(bid > value for bid, value in zip(state.bids, state.values, strict=True))
@@ -154,62 +154,62 @@ class SealedBid:
             (*(["tie_by_lot"] if len(ended.tied) > 1 else []), *([OVERBID_FLAG] if over else [])),
         )
 
-    def stopped(self, state: SealedBids, seat: int | None) -> GameResult:
+    def stop_episode(self, state: SealedBids, seat: int | None) -> GameResult:
         """No auction is held: nobody has a surplus. Who forfeits has lost, the others have drawn."""
         outcomes = tuple("loss" if at == seat else "draw" for at in range(len(self.seats)))
         return GameResult((0.0,) * len(self.seats), cast(Any, outcomes), ("turn_limit" if seat is None else "forfeit",))
 
     def default(self, state: SealedBids, seat: int) -> str:
         """A bid of 0, which never costs anything."""
-        return bid_command(0)
+        return format_bid(0)
 
-    def measured(self, state: SealedBids, seat: int) -> Mapping[str, Count]:
+    def measure_seat(self, state: SealedBids, seat: int) -> Mapping[str, Count]:
         """Of a bid, how far it was from the value; the rest of auctions that were held, where everybody bid."""
         if seat >= len(state.bids):
             return {}
         bid, value = state.bids[seat], state.values[seat]
         measured = {"overbid": Count(max(0, bid - value)), "underbid": Count(max(0, value - bid))}
-        if self.to_move(state) is not None:
+        if self.seat_to_move(state) is not None:
             return measured
         ended, name = self._auction(state), self.seats[seat]
-        values = self._by_name(state.values)
+        values = self._map_by_name(state.values)
         return {
             **measured,
             "win_share": Count(int(ended.winner == name)),
             "surplus": Count(ended.surplus[name]),
-            "regret": Count(regret(self._by_name(state.bids), values, self.price, state.seed, name)),
+            "regret": Count(compute_regret(self._map_by_name(state.bids), values, self.price, state.seed, name)),
             "efficiency": Count(int(values[ended.winner] == max(state.values))),
         }
 
     def ending(self, state: SealedBids) -> GameEnding:
         """All bids, the winner, the price, and whether the lot decided. What the object was worth to the others nobody is told."""
-        values = f"Worth of the object: {self._listed(state.values)}."
-        if self.to_move(state) is not None:
-            opened = f"The bids so far: {self._listed(state.bids)}." if state.bids else "Nobody had bid."
+        values = f"Worth of the object: {self._format_by_seat(state.values)}."
+        if self.seat_to_move(state) is not None:
+            opened = f"The bids so far: {self._format_by_seat(state.bids)}." if state.bids else "Nobody had bid."
             return GameEnding(("No auction was held: no bid was opened.",), (values, opened))
-        bids, worth = self._by_name(state.bids), self._by_name(state.values)
+        bids, worth = self._map_by_name(state.bids), self._map_by_name(state.values)
         ended = self._auction(state)
-        missed = [regret(bids, worth, self.price, state.seed, name) for name in self.seats]
-        surplus = self._listed([ended.surplus[name] for name in self.seats])
-        told = f"Surplus: {surplus}. Regret, the surplus that the best bid would have had more: {self._listed(missed)}."
-        return GameEnding(tuple(self._opened(state)), (values, told))
+        missed = [compute_regret(bids, worth, self.price, state.seed, name) for name in self.seats]
+        surplus = self._format_by_seat([ended.surplus[name] for name in self.seats])
+        told = f"Surplus: {surplus}. Regret, the surplus that the best bid would have had more: {self._format_by_seat(missed)}."
+        return GameEnding(tuple(self._describe_auction(state)), (values, told))
 
-    def told(self, state: SealedBids) -> dict[str, Any]:
+    def encode_state(self, state: SealedBids) -> dict[str, Any]:
         """Values and bids by bidder; of an auction that was held its result, with the bidders between whom the lot decided."""
         told: dict[str, Any] = {
             "price_rule": self.price,
-            "values": self._by_name(state.values),
+            "values": self._map_by_name(state.values),
             "bids": dict(zip(self.seats, state.bids, strict=False)),
         }
-        if self.to_move(state) is None:
+        if self.seat_to_move(state) is None:
             ended = self._auction(state)
             by_lot = list(ended.tied) if len(ended.tied) > 1 else []
             told |= {"winner": ended.winner, "price": ended.price, "surplus": dict(ended.surplus), "lot_between": by_lot}
         return told
 
-    def permuted(self, state: SealedBids, seat: int, rng: random.Random) -> SealedBids:
+    def permute_hidden(self, state: SealedBids, seat: int, rng: random.Random) -> SealedBids:
         """The others' values dealt anew, and their bids too until they are opened."""
-        opened = self.to_move(state) is None
+        opened = self.seat_to_move(state) is None
         return SealedBids(
             state.seed if opened else rng.getrandbits(32),
             tuple(value if at == seat else rng.randint(0, HIGHEST_BID) for at, value in enumerate(state.values)),
@@ -217,9 +217,9 @@ class SealedBid:
         )
 
     def _auction(self, state: SealedBids) -> AuctionResult:
-        return auction(self._by_name(state.bids), self._by_name(state.values), self.price, state.seed)
+        return run_auction(self._map_by_name(state.bids), self._map_by_name(state.values), self.price, state.seed)
 
-    def _by_name(self, numbers: tuple[int, ...]) -> dict[str, int]:
+    def _map_by_name(self, numbers: tuple[int, ...]) -> dict[str, int]:
         return dict(zip(self.seats, numbers, strict=True))
 
 
@@ -257,7 +257,7 @@ _LONGEST_BID_LINE = 60
 _LONGEST_BID_TEXT = 20_000
 
 
-def bid_command(bid: int) -> str:
+def format_bid(bid: int) -> str:
     """The canonical command of a bid."""
     return f"bid {bid}"
 
@@ -269,76 +269,76 @@ def read_bid(text: str, legal: Sequence[str]) -> str | Illegal:
 
     It is the last `ACTION:`, else the last line that is a bid, else the only bid that the text speaks of.
     """
-    spoken = spoken_action(text)
+    spoken = find_action(text)
     if spoken is not None:
-        return _of_action(spoken, text)
-    text = without_thinking(text)[-_LONGEST_BID_TEXT:]
-    lines = [amount for line in text.splitlines() if (amount := _amount(line)) is not None]
+        return _read_bid_action(spoken, text)
+    text = strip_thinking(text)[-_LONGEST_BID_TEXT:]
+    lines = [amount for line in text.splitlines() if (amount := _read_amount(line)) is not None]
     if lines:
-        whole = [found for amount in lines if isinstance(found := _judged(amount), str)]
-        return whole[-1] if whole else _judged(lines[-1])
-    bids = [bid for line in text.splitlines() for bid in _BID_IN_WORDS.finditer(_one_line(line))]
-    amounts = {_bare(bid[1]) for bid in bids}
+        whole = [found for amount in lines if isinstance(found := _check_bid(amount), str)]
+        return whole[-1] if whole else _check_bid(lines[-1])
+    bids = [bid for line in text.splitlines() for bid in _BID_IN_WORDS.finditer(_normalise_line(line))]
+    amounts = {_strip_amount(bid[1]) for bid in bids}
     if len(amounts) == 1 and all(bid[2] is not None for bid in bids):
-        return _judged(amounts.pop())
+        return _check_bid(amounts.pop())
     if amounts:
         return Illegal(
-            f"A bid is one whole number from 0 to {HIGHEST_BID}; the text speaks of {beginning(_spoken_of(bids), 40)!r}. "
+            f"A bid is one whole number from 0 to {HIGHEST_BID}; the text speaks of {shorten_to_line(_quote_bids(bids), 40)!r}. "
             "End the reply with one line: ACTION: bid 37",
             "unparsed",
         )
-    found = read_command(text, (), _one_line)
-    return found if isinstance(found, Illegal) else Illegal(_why_no_bid(text), "unparsed")
+    found = read_command(text, (), _normalise_line)
+    return found if isinstance(found, Illegal) else Illegal(_explain_no_bid(text), "unparsed")
 
 
-def _of_action(spoken: str, text: str) -> str | Illegal:
+def _read_bid_action(spoken: str, text: str) -> str | Illegal:
     """The bid behind `ACTION:`, with or without words behind it that name no other number."""
-    words = _one_line(spoken).strip(" {<[(\"'")
-    amount = _amount(spoken)
+    words = _normalise_line(spoken).strip(" {<[(\"'")
+    amount = _read_amount(spoken)
     if amount is not None:
-        return _judged(amount)
-    if (before := _BEFORE_BID.match(words)) and not _several_numbers(words):
+        return _check_bid(amount)
+    if (before := _BEFORE_BID.match(words)) and not _has_several_numbers(words):
         bid = _BID_IN_WORDS.match(words, before.end())
         if bid is not None and bid[2] is not None:
-            return _judged(_bare(bid[1]))
-    found = read_command(text, (), _one_line)
-    return found if isinstance(found, Illegal) and found.kind == "refused" else Illegal(_why_no_bid(spoken))
+            return _check_bid(_strip_amount(bid[1]))
+    found = read_command(text, (), _normalise_line)
+    return found if isinstance(found, Illegal) and found.kind == "refused" else Illegal(_explain_no_bid(spoken))
 
 
-def _several_numbers(words: str) -> bool:
+def _has_several_numbers(words: str) -> bool:
     """Whether words hold two different numbers, or one that is not in digits."""
     numbers = {found[0].rstrip(".,").lstrip("0") for found in _ANY_NUMBER.finditer(words)}
     in_words = _ANY_NUMBER_WORD.search(words) is not None
     return len(numbers) > 1 or in_words or any(char.isnumeric() and not char.isdecimal() for char in words)
 
 
-def _spoken_of(bids: list[re.Match[str]]) -> str:
+def _quote_bids(bids: list[re.Match[str]]) -> str:
     """Bids that leave it open which number is meant, with some of what follows them."""
     return ", ".join(dict.fromkeys(bid.string[bid.start() : bid.end() + 8] for bid in bids[-2:]))
 
 
-def _amount(line: str) -> str | None:
+def _read_amount(line: str) -> str | None:
     """The number of a line that is nothing but a bid; None: the line is something else."""
     if len(line) > _LONGEST_BID_LINE:
         return None
-    found = _SPOKEN_BID.fullmatch(_one_line(line).lstrip(" !*`\"'").rstrip(" .!*`\"'"))
-    return _bare(found[1]) if found else None
+    found = _SPOKEN_BID.fullmatch(_normalise_line(line).lstrip(" !*`\"'").rstrip(" .!*`\"'"))
+    return _strip_amount(found[1]) if found else None
 
 
-def _bare(amount: str) -> str:
+def _strip_amount(amount: str) -> str:
     return amount.replace("$", "").rstrip(".,")
 
 
-def _judged(amount: str) -> str | Illegal:
+def _check_bid(amount: str) -> str | Illegal:
     digits = amount.lstrip("0") or "0"
     legal = digits.isdecimal() and len(digits) <= len(str(HIGHEST_BID)) and int(digits) <= HIGHEST_BID
-    return bid_command(int(digits)) if legal else Illegal(_why_no_bid(amount))
+    return format_bid(int(digits)) if legal else Illegal(_explain_no_bid(amount))
 
 
-def _why_no_bid(said: str) -> str:
-    return f"A bid is a whole number from 0 to {HIGHEST_BID}; you said {beginning(said, 40)!r}."
+def _explain_no_bid(bid_text: str) -> str:
+    return f"A bid is a whole number from 0 to {HIGHEST_BID}; you said {shorten_to_line(bid_text, 40)!r}."
 
 
-def _one_line(text: str) -> str:
+def _normalise_line(text: str) -> str:
     """Small letters, plain digits, single spaces, without emphasis."""
-    return " ".join(_EMPHASIS.sub("", aligned_lower(text).replace("\\", " ")).split()).replace("bid: ", "bid ")
+    return " ".join(_EMPHASIS.sub("", align_lower(text).replace("\\", " ")).split()).replace("bid: ", "bid ")

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.games.in_play import unit_in_words
+from dtef_pipeline.games.in_play import describe_unit
 from dtef_pipeline.games.metrics import FORFEIT_RATE, ILLEGAL_RATE, SUCCESS_RATE
-from dtef_pipeline.games.personas import NO_PERSONA, PERSONA_STATUS, unapproved_mark
-from dtef_pipeline.games.same_games import GAMES_NOTE, PLAYED_COVERAGE, UNPLAYED_NOTE, places
+from dtef_pipeline.games.personas import NO_PERSONA, PERSONA_STATUS, mark_unapproved
+from dtef_pipeline.games.same_games import GAMES_NOTE, PLAYED_COVERAGE, UNPLAYED_NOTE, rank_places
 from dtef_pipeline.games.site.league_rows import PLAYER_KEYS, ScenarioResults
-from dtef_pipeline.games.site.same_seeds import against, in_words
-from dtef_pipeline.games.site.words import per_unit
-from dtef_pipeline.site.content import Column, Estimate, is_unknown, table_rows
+from dtef_pipeline.games.site.same_seeds import compare_on_seeds, describe_difference
+from dtef_pipeline.games.site.words import format_unit
+from dtef_pipeline.site.content import Column, Estimate, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import format_count, list_first_names
 
 GAME_BOARD_HOW = (
     "A score is the mean reward over all episodes, against all opponents. Its interval treats the games of one deal as one observation. "
@@ -35,7 +35,7 @@ _GAME_COLUMNS = (
 )
 
 
-class PlayedBoard(NamedTuple):
+class BoardPage(NamedTuple):
     """A board with what it is about."""
 
     found: ScenarioResults
@@ -44,42 +44,42 @@ class PlayedBoard(NamedTuple):
     board: RankedBoard
 
 
-def ordered(boards: Iterable[PlayedBoard]) -> list[PlayedBoard]:
+def sort_boards(boards: Iterable[BoardPage]) -> list[BoardPage]:
     """Boards in the order of the page: that of most models first."""
     return sorted(boards, key=lambda one: (-len(one.board.models), -len(one.found.episodes), one.board.title))
 
 
-def boards_of(found: ScenarioResults) -> list[PlayedBoard]:
+def build_boards_of_scenario(found: ScenarioResults) -> list[BoardPage]:
     """A board of the models that play a scenario as themselves, and one for each persona that some other model plays there."""
-    rows = found.of_metric()
+    rows = found.filter_by_metric()
     models = rows[~rows["is_baseline"]]
     as_itself = set(models.loc[models["persona"] == NO_PERSONA, "model_variant"])
     others = set(models.loc[~models["model_variant"].isin(as_itself), "persona"])
     personas = [*([NO_PERSONA] if as_itself else []), *sorted(others)]
-    return [PlayedBoard(found, persona, board_of(found, persona)) for persona in personas]
+    return [BoardPage(found, persona, build_board(found, persona)) for persona in personas]
 
 
-def board_of(found: ScenarioResults, persona: str) -> RankedBoard:
+def build_board(found: ScenarioResults, persona: str) -> RankedBoard:
     """The models of a scenario that play as one persona, or as themselves."""
-    rows = found.of_metric()
+    rows = found.filter_by_metric()
     rows = rows[rows["is_baseline"] | (rows["persona"] == persona)]
-    is_ranked = _have_same_games(found, rows)
+    is_ranked = _find_same_games(found, rows)
     n_games = [len(one) for one in _games_of(found, rows)]
     rows = rows.assign(
-        place=places(rows, is_ranked), is_ranked=is_ranked, won=values_of(found, SUCCESS_RATE, rows), n_games=n_games
+        place=rank_places(rows, is_ranked), is_ranked=is_ranked, won=list_values(found, SUCCESS_RATE, rows), n_games=n_games
     )
     as_persona = f" as {found.labels.persona(persona)}" if persona else ""
     return RankedBoard(
         "-".join(filter(None, (found.name.replace("/", "-"), persona.replace(":", "-")))),
         f"{found.title}{as_persona}",
-        f"Mean reward, {unit_in_words(found.unit)}; higher is better{_games_words(rows)}",
-        [_board_row(found, row, rows) for row in table_rows(rows)],
+        f"Mean reward, {describe_unit(found.unit)}; higher is better{_games_words(rows)}",
+        [_build_board_row(found, row, rows) for row in convert_to_rows(rows)],
         columns=_GAME_COLUMNS,
         how=GAME_BOARD_HOW,
     )
 
 
-def _have_same_games(found: ScenarioResults, rows: pd.DataFrame) -> pd.Series[bool]:
+def _find_same_games(found: ScenarioResults, rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether a row is of a model that has every game which any model of these rows has; without episodes, which any player has."""
     if not len(found.episodes):
         return ~rows["is_baseline"] & ~(rows[PLAYED_COVERAGE] < 1)
@@ -91,7 +91,7 @@ def _have_same_games(found: ScenarioResults, rows: pd.DataFrame) -> pd.Series[bo
 def _games_of(found: ScenarioResults, rows: pd.DataFrame) -> list[set[str]]:
     """The games of the player of each row; none where episodes are not stored."""
     games = found.episodes.groupby(PLAYER_KEYS)["item_id"].agg(set).to_dict()
-    return [games.get(key, set()) for key in player_keys(rows)]
+    return [games.get(key, set()) for key in list_player_keys(rows)]
 
 
 def _games_words(rows: pd.DataFrame) -> str:
@@ -100,22 +100,25 @@ def _games_words(rows: pd.DataFrame) -> str:
     if not ranked or not baselines or ranked == baselines:
         return ""
     of_baselines = " to ".join(f"{n:,}" for n in dict.fromkeys((baselines[0], baselines[-1])))
-    return f". Ranked models played the same {counted(ranked[0], 'game')}, baselines {of_baselines}: compare them on the page of the scenario"
+    return (
+        f". Ranked models played the same {format_count(ranked[0], 'game')}, baselines {of_baselines}: compare them on "
+        "the page of the scenario"
+    )
 
 
-def values_of(found: ScenarioResults, metric: str, players: pd.DataFrame) -> list[float]:
+def list_values(found: ScenarioResults, metric: str, players: pd.DataFrame) -> list[float]:
     """The mean of another metric of the same players."""
-    own = found.of_metric(metric)
-    means: Mapping[tuple[Any, ...], float] = dict(zip(player_keys(own), own["mean"], strict=True))
-    return [means.get(key, np.nan) for key in player_keys(players)]
+    own = found.filter_by_metric(metric)
+    means: Mapping[tuple[Any, ...], float] = dict(zip(list_player_keys(own), own["mean"], strict=True))
+    return [means.get(key, np.nan) for key in list_player_keys(players)]
 
 
-def player_keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+def list_player_keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     """Who each row is about."""
     return list(zip(*(frame[name] for name in PLAYER_KEYS), strict=True))
 
 
-def _board_row(found: ScenarioResults, row: Mapping[Any, Any], rows: pd.DataFrame) -> BoardRow:
+def _build_board_row(found: ScenarioResults, row: Mapping[Any, Any], rows: pd.DataFrame) -> BoardRow:
     rank = int(row["place"]) if row["is_ranked"] and not is_unknown(row["place"]) else None
     return BoardRow(
         row["name"],
@@ -123,7 +126,7 @@ def _board_row(found: ScenarioResults, row: Mapping[Any, Any], rows: pd.DataFram
         rank,
         *(_rank_range(row, rows[rows["is_ranked"]]) if rank else (None, None)),
         is_reference=row["is_baseline"],
-        note=note_of(row),
+        note=describe_mean(row),
         more={
             "won": row["won"],
             "illegal": row[ILLEGAL_RATE],
@@ -141,14 +144,14 @@ def _rank_range(row: Mapping[Any, Any], models: pd.DataFrame) -> tuple[int | Non
     return 1 + int(better), int(models["mean"].notna().sum() - worse)
 
 
-def note_of(row: Mapping[Any, Any]) -> str:
+def describe_mean(row: Mapping[Any, Any]) -> str:
     """What is to be known of a mean: why it has no interval, what was not played, and that nobody approved the persona."""
-    mark = unapproved_mark(row[PERSONA_STATUS])
+    mark = mark_unapproved(row[PERSONA_STATUS])
     parts = [row["reason"], row[UNPLAYED_NOTE], row[GAMES_NOTE], f"a {mark}" if mark else ""]
     return "; ".join(str(one) for one in parts if not is_unknown(one))
 
 
-def verdict(played: Sequence[PlayedBoard]) -> str:
+def verdict(played: Sequence[BoardPage]) -> str:
     """The best model of the first board, beside the baselines on the same games."""
     found, persona, board = played[0]
     if not board.models:
@@ -157,32 +160,32 @@ def verdict(played: Sequence[PlayedBoard]) -> str:
     best = board.models[0]
     interval = f" ({show_interval(best.score)})" if show_interval(best.score) else ""
     among = f", best of {len(board.models)} models" if len(board.models) > 1 else ""
-    score = f"{show(best.score)}{per_unit(found.unit)} per episode{interval}{among}"
+    score = f"{show(best.score)}{format_unit(found.unit)} per episode{interval}{among}"
     lacking = [row.model for row in board.rows if not row.is_reference and row.rank is None]
     left = (
-        f" {and_more(lacking, 3)} {'has' if len(lacking) == 1 else 'have'} no rank, because games of the other models are missing."
+        f" {list_first_names(lacking, 3)} {'has' if len(lacking) == 1 else 'have'} no rank, because games of the other models are missing."
         if lacking
         else ""
     )
-    return f"{board.title}: {best.model} makes {score}{_beside_baselines(found, persona, board)}.{left}"
+    return f"{board.title}: {best.model} makes {score}{_compare_with_baselines(found, persona, board)}.{left}"
 
 
-def _beside_baselines(found: ScenarioResults, persona: str, board: RankedBoard) -> str:
+def _compare_with_baselines(found: ScenarioResults, persona: str, board: RankedBoard) -> str:
     """How many baselines the best model beats on the same games, and what the best of them makes."""
     baselines = [row for row in board.rows if row.is_reference and not is_unknown(row.score)]
     if not baselines:
         return ""
     best = board.models[0]
     player = found.labels.as_persona(best.model, persona)
-    words = [in_words(against(found.rewards, player, row.model)) for row in baselines]
+    words = [describe_difference(compare_on_seeds(found.rewards, player, row.model)) for row in baselines]
     beaten, n = words.count("better"), len(baselines)
     if set(words) == {"not tested"}:
         beats = "it played too few seeds to be compared with baselines"
     else:
-        which = "every baseline" if beaten == n else f"{beaten or 'none'} of {counted(n, 'baseline')}"
+        which = "every baseline" if beaten == n else f"{beaten or 'none'} of {format_count(n, 'baseline')}"
         beats = f"on the same games it beats {which}"
     first = max(baselines, key=lambda row: row.score.value or 0.0)
     made = f"{first.model.removesuffix(' (baseline)')}, makes {show(first.score, 'score')}"
     n_games = first.more["n_games"]
-    over = "" if n_games == best.more["n_games"] else f" over {counted(n_games, 'game')}"
+    over = "" if n_games == best.more["n_games"] else f" over {format_count(n_games, 'game')}"
     return f"; {beats}, and the best of them, {made}{over}"

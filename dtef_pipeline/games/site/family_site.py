@@ -11,30 +11,30 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.games.games_paired import GAMES_PAIRED
-from dtef_pipeline.games.metrics import general_metrics
-from dtef_pipeline.games.site.boards import PlayedBoard, boards_of, ordered, verdict
-from dtef_pipeline.games.site.episode_list import game_words, listed_episodes
-from dtef_pipeline.games.site.league_rows import ScenarioResults, not_played, played_scenarios
+from dtef_pipeline.games.metrics import list_general_metrics
+from dtef_pipeline.games.site.boards import BoardPage, build_boards_of_scenario, sort_boards, verdict
+from dtef_pipeline.games.site.episode_list import choose_listed_episodes, describe_game
+from dtef_pipeline.games.site.league_rows import ScenarioResults, list_unplayed, load_scenario_results
 from dtef_pipeline.games.site.model_sections import GameModelSections
-from dtef_pipeline.games.site.personas_section import persona_rows, personas_section
-from dtef_pipeline.games.site.scenario_page import scenario_pages
-from dtef_pipeline.games.site.strategy_section import strategies_section
+from dtef_pipeline.games.site.personas_section import build_persona_rows, personas_section
+from dtef_pipeline.games.site.scenario_page import build_scenario_pages
+from dtef_pipeline.games.site.strategy_section import build_strategies_section
 from dtef_pipeline.games.site.words import (
-    KnownGames,
-    metric_title,
+    GameDocuments,
+    format_metric_title,
+    format_scenario_title,
     part_words,
     ranked_metric_words,
-    scenario_title,
     watched_words,
 )
 from dtef_pipeline.games.tables import GAMES_TABLES
 from dtef_pipeline.games.watched_play import GAMES_WATCHED
 from dtef_pipeline.identity import digest
 from dtef_pipeline.report.stored_rows import StoredRows
-from dtef_pipeline.site.content import Column, DataFile, Page, Section, Table, table_rows
+from dtef_pipeline.site.content import Column, DataFile, Page, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
 from dtef_pipeline.site.paths import state_address
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _SCENARIO_COLUMNS = (
     Column("link", "Scenario"),
@@ -79,37 +79,39 @@ _GAME_METHOD = (
 )
 
 
-_NOTHING_KNOWN = KnownGames()
-Boards = Mapping[str, Sequence[PlayedBoard]]
+_NOTHING_KNOWN = GameDocuments()
+Boards = Mapping[str, Sequence[BoardPage]]
 """By scenario, its boards."""
 
 
-def read_games(connection: duckdb.DuckDBPyConnection, known: KnownGames = _NOTHING_KNOWN) -> FamilyView:
+def read_games(connection: duckdb.DuckDBPyConnection, known: GameDocuments = _NOTHING_KNOWN) -> FamilyView:
     """What games show. `known`: scenarios and personas in words; without a scenario its episodes are shown without rules and table."""
-    scenarios = played_scenarios(StoredRows(connection), known)
-    boards = {found.name: boards_of(found) for found in scenarios}
-    played = ordered(one for own in boards.values() for one in own)
+    scenarios = load_scenario_results(StoredRows(connection), known)
+    boards = {found.name: build_boards_of_scenario(found) for found in scenarios}
+    played = sort_boards(one for own in boards.values() for one in own)
     names = scenarios[0].labels.names if scenarios else {}
-    listed = {found.name: listed_episodes(found) for found in scenarios}
+    listed = {found.name: choose_listed_episodes(found) for found in scenarios}
     return FamilyView(
-        verdict(played) if played else _without_models(scenarios),
+        verdict(played) if played else _describe_no_models(scenarios),
         [one.board for one in played],
-        [_scenarios(scenarios, boards, known), _personas(scenarios), *_strategies(scenarios)],
+        [
+            _build_scenarios_section(scenarios, boards, known),
+            _build_personas_section(scenarios),
+            *_build_strategy_sections(scenarios),
+        ],
         GameModelSections(scenarios, listed),
-        _item_scores(scenarios),
+        _compute_item_scores(scenarios),
         item_note="An item is a game: a seed, seen from one seat, against one opponent. Rewards have the unit of their scenario.",
-        pages=lambda: _pages(scenarios, boards, listed, known),
-        data=[_episode_counts(scenarios), _unplayed(scenarios), _without_value(scenarios)],
-        method=[*_GAME_METHOD, *_metric_words()],
+        pages=lambda: _build_pages(scenarios, boards, listed, known),
+        data=[_build_counts_section(scenarios), _build_unplayed_section(scenarios), _build_missing_values_section(scenarios)],
+        method=[*_GAME_METHOD, *_describe_metrics()],
         variants={name: variant for variant, name in names.items()},
     )
 
 
-def _without_models(scenarios: Sequence[ScenarioResults]) -> str:
+def _describe_no_models(scenarios: Sequence[ScenarioResults]) -> str:
     n = len(scenarios)
-    return (
-        f"No model has played yet; {counted(n, 'scenario')} {'has' if n == 1 else 'have'} results of baselines or strategies."
-    )
+    return f"No model has played yet; {format_count(n, 'scenario')} {'has' if n == 1 else 'have'} results of baselines or strategies."
 
 
 GAMES_SITE = FamilySite(
@@ -129,31 +131,33 @@ GAMES_SITE = FamilySite(
 )
 
 
-def games_site(known: KnownGames) -> FamilySite:
+def build_games_site(known: GameDocuments) -> FamilySite:
     """The site with the rules and personas of these documents."""
     texts = [one.model_dump_json() for documents in known for _, one in sorted(documents.items())]
     return replace(GAMES_SITE, read=partial(read_games, known=known), documents=digest(texts))
 
 
-def _pages(
-    scenarios: Sequence[ScenarioResults], boards: Boards, listed: Mapping[str, pd.DataFrame], known: KnownGames
+def _build_pages(
+    scenarios: Sequence[ScenarioResults], boards: Boards, listed: Mapping[str, pd.DataFrame], known: GameDocuments
 ) -> Iterator[Page | DataFile]:
     for found in scenarios:
-        yield from scenario_pages(found, boards[found.name], listed[found.name], known.personas)
+        yield from build_scenario_pages(found, boards[found.name], listed[found.name], known.personas)
 
 
-def _metric_words() -> list[str]:
+def _describe_metrics() -> list[str]:
     return [
-        f"{metric_title(one.name)} ({one.unit}, {one.direction}): {one.description}"
-        for one in general_metrics("unit of the game")
+        f"{format_metric_title(one.name)} ({one.unit}, {one.direction}): {one.description}"
+        for one in list_general_metrics("unit of the game")
     ]
 
 
-def _scenarios(scenarios: Sequence[ScenarioResults], boards: Boards, known: KnownGames) -> Section:
-    rows = sorted((_scenario_row(found, boards[found.name]) for found in scenarios), key=lambda row: str(row["link"].text))
+def _build_scenarios_section(scenarios: Sequence[ScenarioResults], boards: Boards, known: GameDocuments) -> Section:
+    rows = sorted(
+        (_build_scenario_row(found, boards[found.name]) for found in scenarios), key=lambda row: str(row["link"].text)
+    )
     episodes = sum(len(found.episodes) for found in scenarios)
-    unplayed = sorted(scenario_title(name) for name in set(known.manifests) - {found.name for found in scenarios})
-    answer = f"{counted(len(rows), 'scenario')} with {counted(episodes, 'episode')}."
+    unplayed = sorted(format_scenario_title(name) for name in set(known.manifests) - {found.name for found in scenarios})
+    answer = f"{format_count(len(rows), 'scenario')} with {format_count(episodes, 'episode')}."
     answer += f" Not played yet: {', '.join(unplayed)}." if unplayed else ""
     return Section(
         "scenarios",
@@ -163,9 +167,9 @@ def _scenarios(scenarios: Sequence[ScenarioResults], boards: Boards, known: Know
     )
 
 
-def _scenario_row(found: ScenarioResults, boards: Sequence[PlayedBoard]) -> dict[str, Any]:
+def _build_scenario_row(found: ScenarioResults, boards: Sequence[BoardPage]) -> dict[str, Any]:
     best = next((one.board.models[0] for one in boards if one.board.models), None)
-    own, manifest = found.of_metric(), found.pack.manifest if found.pack else None
+    own, manifest = found.filter_by_metric(), found.pack.manifest if found.pack else None
     return {
         "link": found.link,
         "description": manifest.description if manifest else "It is not installed any more.",
@@ -180,54 +184,57 @@ def _scenario_row(found: ScenarioResults, boards: Sequence[PlayedBoard]) -> dict
     }
 
 
-def _personas(scenarios: Sequence[ScenarioResults]) -> Section:
-    return personas_section([row for found in scenarios for row in persona_rows(found)])
+def _build_personas_section(scenarios: Sequence[ScenarioResults]) -> Section:
+    return personas_section([row for found in scenarios for row in build_persona_rows(found)])
 
 
-def _strategies(scenarios: Sequence[ScenarioResults]) -> Iterator[Section]:
+def _build_strategy_sections(scenarios: Sequence[ScenarioResults]) -> Iterator[Section]:
     """The strategies of each scenario whose decision points were asked."""
     for found in scenarios:
-        section = strategies_section(found)
+        section = build_strategies_section(found)
         if not section.is_empty:
             yield replace(section, id=f"strategies-{found.name.replace('/', '-')}", title=f"Strategies in {found.title}")
 
 
-def _item_scores(scenarios: Sequence[ScenarioResults]) -> pd.DataFrame:
+def _compute_item_scores(scenarios: Sequence[ScenarioResults]) -> pd.DataFrame:
     """The mean reward of each model on each game (seed, seat, opponent) and persona, over draws."""
-    frames = [_game_rewards(found) for found in scenarios]
+    frames = [_compute_game_rewards(found) for found in scenarios]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(ITEM_COLUMNS))
 
 
-def _game_rewards(found: ScenarioResults) -> pd.DataFrame:
+def _compute_game_rewards(found: ScenarioResults) -> pd.DataFrame:
     models = found.episodes[~found.episodes["is_baseline"]]
     keys = ["name", "as_persona", "item_id", "cluster", "seat", "opponent"]
     means = models.groupby(keys, sort=True)["reward"].mean().reset_index()
-    return pd.DataFrame([_game_reward(found, row) for row in table_rows(means)], columns=list(ITEM_COLUMNS))
+    return pd.DataFrame([_build_reward_row(found, row) for row in convert_to_rows(means)], columns=list(ITEM_COLUMNS))
 
 
-def _game_reward(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
+def _build_reward_row(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
     as_persona = f", as {row['as_persona']}" if row["as_persona"] else ""
     return {
         "model": row["name"],
         "item": f"{found.name}/{row['item_id']}/{row['as_persona']}",
-        "label": f"{found.title}, {game_words(found, row)}{as_persona}, reward in {found.unit}",
+        "label": f"{found.title}, {describe_game(found, row)}{as_persona}, reward in {found.unit}",
         "page": state_address(found.path, game=row["item_id"], **({"as": row["as_persona"]} if row["as_persona"] else {})),
         "score": row["reward"],
     }
 
 
-def _episode_counts(scenarios: Sequence[ScenarioResults]) -> Section:
+def _build_counts_section(scenarios: Sequence[ScenarioResults]) -> Section:
     total = sum(len(found.episodes) for found in scenarios)
     by_models = sum(int((~found.episodes["is_baseline"]).sum()) for found in scenarios)
-    answer = f"{counted(total, 'episode')} of {counted(len(scenarios), 'scenario')}, {by_models:,} by models and the others by baselines."
+    answer = (
+        f"{format_count(total, 'episode')} of {format_count(len(scenarios), 'scenario')}, {by_models:,} by models and "
+        "the others by baselines."
+    )
     return Section("episodes", "episodes", [], answer)
 
 
-def _unplayed(scenarios: Sequence[ScenarioResults]) -> Section:
-    rows = list(not_played(scenarios))
+def _build_unplayed_section(scenarios: Sequence[ScenarioResults]) -> Section:
+    rows = list(list_unplayed(scenarios))
     n = sum(row["n"] for row in rows)
     how = "An episode without a result does not count as 0. Episodes that a budget ended continue when the same command runs again."
-    answer = f"{counted(n, 'episode')} {'was' if n == 1 else 'were'} not played to the end." if n else ""
+    answer = f"{format_count(n, 'episode')} {'was' if n == 1 else 'were'} not played to the end." if n else ""
     return Section(
         "unplayed",
         "episodes without a result",
@@ -237,7 +244,7 @@ def _unplayed(scenarios: Sequence[ScenarioResults]) -> Section:
     )
 
 
-def _without_value(scenarios: Sequence[ScenarioResults]) -> Section:
+def _build_missing_values_section(scenarios: Sequence[ScenarioResults]) -> Section:
     """One row per metric and reason, of players over all opponents."""
     rows: list[dict[str, Any]] = []
     for found in scenarios:
@@ -247,7 +254,7 @@ def _without_value(scenarios: Sequence[ScenarioResults]) -> Section:
         rows += [
             {
                 "scenario": found.link,
-                "metric": metric_title(str(metric)),
+                "metric": format_metric_title(str(metric)),
                 "n": len(own),
                 "players": ", ".join(own["player"]),
                 "reason": reason,

@@ -12,27 +12,27 @@ import pandas as pd
 
 from dtef_pipeline.games.contract import GameMetric
 from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
-from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, metrics_of
-from dtef_pipeline.games.packs import Pack, pack_if_installed
+from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, merge_metrics
+from dtef_pipeline.games.packs import Pack, find_pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS
-from dtef_pipeline.games.personas import BASELINE_PREFIX, PERSONA_STATUS, persona_statuses
+from dtef_pipeline.games.personas import BASELINE_PREFIX, PERSONA_STATUS, list_persona_statuses
 from dtef_pipeline.games.same_games import (
     PLAYED_COVERAGE,
     UNPLAYED_READS,
-    all_played,
-    ranked_players,
-    shared_results,
-    versions_shown,
-    whole_coverage,
-    with_coverage,
-    with_unplayed,
+    add_game_coverage,
+    add_unplayed_note,
+    clear_unplayed_note,
+    compute_shared_results,
+    select_shown_versions,
+    set_game_coverage,
+    sort_players,
 )
-from dtef_pipeline.games.site.words import KnownGames, PlayerLabels, scenario_title
+from dtef_pipeline.games.site.words import GameDocuments, PlayerLabels, format_scenario_title
 from dtef_pipeline.games.tables import PERSONA_RESULTS
 from dtef_pipeline.report.stored_rows import StoredRows
-from dtef_pipeline.report.terminal import named_apart
+from dtef_pipeline.report.terminal import rename_variants
 from dtef_pipeline.site.content import Link
-from dtef_pipeline.site.paths import file_names
+from dtef_pipeline.site.paths import choose_file_names
 
 FAMILY_ORDER = ("expected value", "composite", "efficacy", "efficiency", "risk", "social", "safety", "form")
 PLAYER_KEYS = ["persona", "model", "model_variant", "snapshot"]
@@ -73,7 +73,7 @@ class ScenarioResults:
 
     @property
     def title(self) -> str:
-        return scenario_title(self.name)
+        return format_scenario_title(self.name)
 
     @property
     def link(self) -> Link:
@@ -91,23 +91,23 @@ class ScenarioResults:
         return self.results[self.results["opponent"] == ALL_OPPONENTS]
 
     @cached_property
-    def _by_metric(self) -> dict[str, pd.DataFrame]:
+    def _rows_per_metric(self) -> dict[str, pd.DataFrame]:
         return {str(name): rows for name, rows in self.overall.groupby("metric", sort=False)}
 
-    def of_metric(self, metric: str = EXPECTED_RETURN) -> pd.DataFrame:
+    def filter_by_metric(self, metric: str = EXPECTED_RETURN) -> pd.DataFrame:
         """One row per player over all opponents, the best first."""
-        return self._by_metric.get(metric, self.overall.iloc[:0])
+        return self._rows_per_metric.get(metric, self.overall.iloc[:0])
 
     @cached_property
     def unit(self) -> str:
         """The unit of rewards."""
-        units = self.of_metric()["unit"]
+        units = self.filter_by_metric()["unit"]
         return str(units.iloc[0]) if len(units) else ""
 
     @cached_property
     def descriptions(self) -> Mapping[str, GameMetric]:
         """What each metric means, as far as the scenario is installed."""
-        return metrics_of(self.pack.scenario.unit, self.pack.scenario.metrics) if self.pack else {}
+        return merge_metrics(self.pack.scenario.unit, self.pack.scenario.metrics) if self.pack else {}
 
     @property
     def playable(self) -> Pack | None:
@@ -120,7 +120,7 @@ class ScenarioResults:
         known = self.overall[self.overall["mean"].notna()]
         families = dict(zip(known["metric"], known["family"], strict=True))
         order = {name: at for at, name in enumerate(self.descriptions)}
-        return sorted(families, key=lambda name: (_family_place(families[name]), order.get(name, len(order)), name))
+        return sorted(families, key=lambda name: (_rank_family(families[name]), order.get(name, len(order)), name))
 
     @cached_property
     def episodes(self) -> pd.DataFrame:
@@ -139,25 +139,25 @@ class ScenarioResults:
         return self.episodes.pivot_table(index=["item_id", "cluster"], columns="player", values="reward", aggfunc="mean")
 
 
-def _family_place(family: str) -> int:
+def _rank_family(family: str) -> int:
     return FAMILY_ORDER.index(family) if family in FAMILY_ORDER else len(FAMILY_ORDER)
 
 
-def played_scenarios(rows: StoredRows, known: KnownGames) -> list[ScenarioResults]:
+def load_scenario_results(rows: StoredRows, known: GameDocuments) -> list[ScenarioResults]:
     """All scenarios with episodes, results or strategies, by name."""
     connection, every = rows.connection, rows.frame("persona_results")
     every = every if len(every) else PERSONA_RESULTS.empty_table().to_pandas()
-    own = versions_shown(every, known.manifests)
-    labels = PlayerLabels(dict(zip(own["model_variant"], named_apart(own)["model"], strict=True)), known.personas)
-    covered, shared = whole_coverage(own, np.nan), own.iloc[:0]
+    own = select_shown_versions(every, known.manifests)
+    labels = PlayerLabels(dict(zip(own["model_variant"], rename_variants(own)["model"], strict=True)), known.personas)
+    covered, shared = set_game_coverage(own, np.nan), own.iloc[:0]
     if all(map(rows.has, GAME_RESULTS_READS)):
-        covered = with_coverage(connection, own)
-        shared = shared_results(connection, _of_unlike_games(covered))
-    noted = with_unplayed if all(map(rows.has, UNPLAYED_READS)) else lambda _, found: all_played(found)
-    results, shared = (_with_players(ranked_players(noted(connection, one)), labels) for one in (covered, shared))
+        covered = add_game_coverage(connection, own)
+        shared = compute_shared_results(connection, _filter_unlike_games(covered))
+    noted = add_unplayed_note if all(map(rows.has, UNPLAYED_READS)) else lambda _, found: clear_unplayed_note(found)
+    results, shared = (_add_players(sort_players(noted(connection, one)), labels) for one in (covered, shared))
     met = results[(results["metric"] == EXPECTED_RETURN) & (results["opponent"] != ALL_OPPONENTS)]
-    versions = _versions(rows, results)
-    files = file_names(name.replace("/", ".") for name in versions)
+    versions = _list_versions(rows, results)
+    files = choose_file_names(name.replace("/", ".") for name in versions)
     return [
         ScenarioResults(
             name,
@@ -165,23 +165,23 @@ def played_scenarios(rows: StoredRows, known: KnownGames) -> list[ScenarioResult
             found[-1],
             rows,
             labels,
-            _of(results, name),
-            _of(met, name),
-            pack_if_installed(name, known.manifests),
+            _filter_scenario(results, name),
+            _filter_scenario(met, name),
+            find_pack(name, known.manifests),
             found[:-1],
-            _of(shared, name),
+            _filter_scenario(shared, name),
         )
         for name, found in sorted(versions.items())
     ]
 
 
-def _of_unlike_games(covered: pd.DataFrame) -> pd.DataFrame:
+def _filter_unlike_games(covered: pd.DataFrame) -> pd.DataFrame:
     """The rows of scenarios whose players have not all played the same games."""
     whole = covered.groupby(["league", "scenario"])[PLAYED_COVERAGE].transform("min") >= 1
     return covered[~whole & covered[PLAYED_COVERAGE].notna()]
 
 
-def _versions(rows: StoredRows, results: pd.DataFrame) -> dict[str, list[int]]:
+def _list_versions(rows: StoredRows, results: pd.DataFrame) -> dict[str, list[int]]:
     """Of each scenario the versions that were played, the one that the pages show last."""
     keys, played = ("league", "scenario", "version"), dict[str, set[int]]()
     for table in filter(rows.has, _TABLES_OF_VERSIONS):
@@ -196,11 +196,11 @@ def _versions(rows: StoredRows, results: pd.DataFrame) -> dict[str, list[int]]:
     return found
 
 
-def _of(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+def _filter_scenario(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     return frame[frame["league"] + "/" + frame["scenario"] == name] if len(frame) else frame
 
 
-def _with_players(frame: pd.DataFrame, labels: PlayerLabels) -> pd.DataFrame:
+def _add_players(frame: pd.DataFrame, labels: PlayerLabels) -> pd.DataFrame:
     not_yet = {name: np.nan for name in BESIDE_METRICS if name not in frame}  # of results of an earlier version of this project
     names = list(map(labels.model, frame["model_variant"], frame["model"]))
     return frame.assign(
@@ -209,11 +209,11 @@ def _with_players(frame: pd.DataFrame, labels: PlayerLabels) -> pd.DataFrame:
         as_persona=[labels.persona(one) if one else "" for one in frame["persona"]],
         player=list(map(labels.as_persona, names, frame["persona"])),
         is_baseline=frame["model"].str.startswith(BASELINE_PREFIX),
-        **{PERSONA_STATUS: persona_statuses(frame["persona"].tolist(), labels.personas)},
+        **{PERSONA_STATUS: list_persona_statuses(frame["persona"].tolist(), labels.personas)},
     )
 
 
-def not_played(shown: Sequence[ScenarioResults]) -> Iterator[dict[str, Any]]:
+def list_unplayed(shown: Sequence[ScenarioResults]) -> Iterator[dict[str, Any]]:
     """Episodes of these versions that were not played to their end: one row per scenario, player, state and reason."""
     versions = {one.name: one for one in shown}
     wanted = ("league", "scenario", "version", "persona", "model", "model_variant", "status", "reason", "n")

@@ -10,9 +10,9 @@ import pandas as pd
 from dtef_pipeline.games.metrics import EXPECTED_RETURN, FORFEIT_RATE, ILLEGAL_RATE, SUCCESS_RATE
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS
 from dtef_pipeline.games.same_games import FORM_FAMILY, PLAYED_COVERAGE
-from dtef_pipeline.games.site.boards import GAME_BOARD_HOW, note_of, player_keys, values_of
+from dtef_pipeline.games.site.boards import GAME_BOARD_HOW, describe_mean, list_player_keys, list_values
 from dtef_pipeline.games.site.league_rows import FAMILY_ORDER, ScenarioResults
-from dtef_pipeline.games.site.words import SIDE_WORDS, metric_title, per_unit
+from dtef_pipeline.games.site.words import SIDE_WORDS, format_metric_title, format_unit
 from dtef_pipeline.site.content import (
     Block,
     Chart,
@@ -22,12 +22,12 @@ from dtef_pipeline.site.content import (
     Section,
     Table,
     TemplateBlock,
+    convert_to_rows,
     is_unknown,
-    table_rows,
 )
 from dtef_pipeline.site.leaderboard import MOST_IN_CHART
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _METRIC_COLUMNS_SHOWN = 4
 """Metrics of a family that stand in its table at first."""
@@ -51,27 +51,27 @@ _SAME_GAME_COLUMNS = tuple(
 )
 
 
-def mean_of(row: Mapping[Any, Any]) -> Estimate:
+def build_mean_estimate(row: Mapping[Any, Any]) -> Estimate:
     return Estimate(row["mean"], row["low"], row["high"])
 
 
-def players_section(found: ScenarioResults) -> Section:
+def build_players_section(found: ScenarioResults) -> Section:
     """All players, models, personas and baselines, by their mean reward."""
-    own = found.of_metric()
-    seeds = _seed_spread(found.episodes)
+    own = found.filter_by_metric()
+    seeds = _compute_seed_spread(found.episodes)
     rows = [
         {
             **row,
             **seeds.get(row["player"], {}),
             "won": won,
             "illegal": row[ILLEGAL_RATE],
-            "note": note_of(row),
+            "note": describe_mean(row),
         }
-        for row, won in zip(table_rows(own), values_of(found, SUCCESS_RATE, own), strict=True)
+        for row, won in zip(convert_to_rows(own), list_values(found, SUCCESS_RATE, own), strict=True)
     ]
-    caption = f"Mean reward of an episode{_in_unit(found.unit)}; higher is better"
+    caption = f"Mean reward of an episode{_format_unit(found.unit)}; higher is better"
     points = [
-        {"label": row["player"], "value": row["mean"], "low": row["low"], "high": row["high"], "kind": _kind(row)}
+        {"label": row["player"], "value": row["mean"], "low": row["low"], "high": row["high"], "kind": _classify_player(row)}
         for row in rows
         if not is_unknown(row["mean"])
     ]
@@ -82,60 +82,60 @@ def players_section(found: ScenarioResults) -> Section:
     return Section("players", "Players", [beside] if rows else [], how=GAME_BOARD_HOW)
 
 
-def _in_unit(unit: str) -> str:
-    return f", in{per_unit(unit)}" if per_unit(unit) else ""
+def _format_unit(unit: str) -> str:
+    return f", in{format_unit(unit)}" if format_unit(unit) else ""
 
 
-def _kind(row: Mapping[str, Any]) -> str:
+def _classify_player(row: Mapping[str, Any]) -> str:
     return "reference" if row["is_baseline"] else "model"
 
 
-def _seed_spread(episodes: pd.DataFrame) -> dict[str, dict[str, float]]:
+def _compute_seed_spread(episodes: pd.DataFrame) -> dict[str, dict[str, float]]:
     """The lowest, middle and highest mean reward of a seed, by player."""
     by_seed = episodes.groupby(["player", "cluster"])["reward"].mean().groupby("player")
     spread = by_seed.agg(lowest="min", median="median", highest="max")
     return {str(player): {str(name): float(value) for name, value in row.items()} for player, row in spread.iterrows()}
 
 
-def metrics_section(found: ScenarioResults) -> Section:
+def build_metrics_section(found: ScenarioResults) -> Section:
     """Every metric but the mean reward, by family: players down, metrics across."""
     overall = found.overall
     families = [name for name in FAMILY_ORDER if name != FORM_FAMILY and (overall["family"] == name).any()]
-    tables = {name: block for name in families if (block := _family_table(found, name))}
+    tables = {name: block for name in families if (block := _build_family_table(found, name))}
     blocks: list[Block] = [Fold(name.capitalize(), [block], at == 0) for at, (name, block) in enumerate(tables.items())]
     how = "Players stand in the order of their mean reward. ↑: higher is better, ↓: lower is better."
     return Section("metrics", "Other metrics", blocks, how=how)
 
 
-def _family_table(found: ScenarioResults, family: str) -> Table | None:
+def _build_family_table(found: ScenarioResults, family: str) -> Table | None:
     rows = found.overall[found.overall["family"] == family]
     names = [name for name in found.metrics if name != EXPECTED_RETURN and (rows["metric"] == name).any()]
     if not names:
         return None
-    columns, players = [Column("player", "Player")], found.of_metric()
+    columns, players = [Column("player", "Player")], found.filter_by_metric()
     lines: list[dict[str, Any]] = [{"player": name, "_kind": "model"} for name in players["player"]]
     for at, name in enumerate(names):
         own = rows[rows["metric"] == name]
-        cells = dict(zip(player_keys(own), map(mean_of, table_rows(own)), strict=True))
-        for line, key in zip(lines, player_keys(players), strict=True):
+        cells = dict(zip(list_player_keys(own), map(build_mean_estimate, convert_to_rows(own)), strict=True))
+        for line, key in zip(lines, list_player_keys(players), strict=True):
             line[name] = cells.get(key)
-        columns.append(_metric_column(found, own, at >= _METRIC_COLUMNS_SHOWN))
+        columns.append(_build_metric_column(found, own, at >= _METRIC_COLUMNS_SHOWN))
     return Table(f"{family.capitalize()}: mean over all episodes", columns, lines)
 
 
-def _metric_column(found: ScenarioResults, rows: pd.DataFrame, more: bool) -> Column:
+def _build_metric_column(found: ScenarioResults, rows: pd.DataFrame, more: bool) -> Column:
     name, unit, side = (str(rows[column].iloc[0]) for column in ("metric", "unit", "direction"))
     described = found.descriptions.get(name)
     meaning = "; ".join(
         filter(None, (described.description if described else "", unit, SIDE_WORDS.get(side, "neither way is better")))
     )
-    return Column(name, f"{metric_title(name)} {_ARROWS.get(side, '')}".strip(), "number", meaning, more=more)
+    return Column(name, f"{format_metric_title(name)} {_ARROWS.get(side, '')}".strip(), "number", meaning, more=more)
 
 
-def form_section(found: ScenarioResults) -> Section:
+def build_form_section(found: ScenarioResults) -> Section:
     """Texts that were no moves, and what they cost: of models, since baselines write none."""
-    table = _family_table(found, FORM_FAMILY)
-    models = found.of_metric(ILLEGAL_RATE)
+    table = _build_family_table(found, FORM_FAMILY)
+    models = found.filter_by_metric(ILLEGAL_RATE)
     models = models[~models["is_baseline"]]
     if table is None or not len(models):
         return Section("form", "Illegal texts and forfeits", [])
@@ -143,7 +143,7 @@ def form_section(found: ScenarioResults) -> Section:
     rows = [row for row in table.rows if row["player"] in names]
     clean = int((models["mean"] == 0).sum())
     worst = models.sort_values("mean", ascending=False, kind="stable").iloc[0]
-    who = "Every player" if clean == len(models) else f"{clean} of {counted(len(models), 'player')}"
+    who = "Every player" if clean == len(models) else f"{clean} of {format_count(len(models), 'player')}"
     answer = f"{who} made no illegal move"
     if worst["mean"] > 0:
         answer += f"; {worst['player']} wrote the most illegal texts, {show(float(worst['mean']), 'number')} per turn"
@@ -154,30 +154,30 @@ def form_section(found: ScenarioResults) -> Section:
     return Section("form", "Illegal texts and forfeits", [Table(table.caption, table.columns, rows)], f"{answer}.", how)
 
 
-def opponents_section(found: ScenarioResults) -> Section:
+def build_opponents_section(found: ScenarioResults) -> Section:
     """The mean reward of each player against each opponent."""
     met = found.matchups[found.matchups["mean"].notna()]
     if not len(met):
         return Section("opponents", "Against each opponent", [])
     opponents = sorted(met["opponent"].unique(), key=lambda name: (not name.startswith("baseline/"), name))
     cells: dict[str, dict[str, Any]] = {}
-    for row in table_rows(met):
-        cells.setdefault(row["player"], {})[row["opponent"]] = mean_of(row)
-    rows = [{"player": name, **cells[name]} for name in found.of_metric()["player"] if name in cells]
+    for row in convert_to_rows(met):
+        cells.setdefault(row["player"], {})[row["opponent"]] = build_mean_estimate(row)
+    rows = [{"player": name, **cells[name]} for name in found.filter_by_metric()["player"] if name in cells]
     columns = [Column("player", "Player"), *(Column(one, found.labels.opponent(one), "signed", heat=True) for one in opponents)]
     most = float(met["mean"].abs().max()) or 1.0
-    caption = f"Mean reward of the player of a row against the opponent of a column{_in_unit(found.unit)}"
+    caption = f"Mean reward of the player of a row against the opponent of a column{_format_unit(found.unit)}"
     how = "Over the same deals in all seats. The darker a cell, the better for the player of its row."
     table = Table(caption, columns, rows, shades=(-most, most))
-    return Section("opponents", "Against each opponent", [table], _extremes(found, met), how)
+    return Section("opponents", "Against each opponent", [table], _describe_extremes(found, met), how)
 
 
-def _extremes(found: ScenarioResults, met: pd.DataFrame) -> str:
+def _describe_extremes(found: ScenarioResults, met: pd.DataFrame) -> str:
     """Where models fare best and worst; of baselines where no model plays."""
     models = met[~met["is_baseline"]]
     ordered = (models if len(models) else met).sort_values("mean", kind="stable")
     worst, best = ordered.iloc[0], ordered.iloc[-1]
-    unit = per_unit(found.unit)
+    unit = format_unit(found.unit)
     first, last = (
         f"{row['player']} makes {show(float(row['mean']), 'signed')}{unit} against {found.labels.opponent(row['opponent'])}"
         for row in (best, worst)
@@ -185,7 +185,7 @@ def _extremes(found: ScenarioResults, met: pd.DataFrame) -> str:
     return f"{first}." if len(ordered) == 1 else f"Best: {first}; worst: {last}."
 
 
-def same_games_section(found: ScenarioResults) -> Section:
+def build_same_games_section(found: ScenarioResults) -> Section:
     """Means over the games that all players have, where some lack games; nothing where all have the same."""
     title = "The same games"
     if not (found.overall[PLAYED_COVERAGE] < 1).any():
@@ -196,10 +196,11 @@ def same_games_section(found: ScenarioResults) -> Section:
         return Section("same-games", title, [], "The players have no game in common.")
     best = rows.iloc[0]
     answer = (
-        f"On the games that all players have, {best['player']} is first: {show(mean_of(best.to_dict()))}{per_unit(found.unit)}."
+        f"On the games that all players have, {best['player']} is first: "
+        f"{show(build_mean_estimate(best.to_dict()))}{format_unit(found.unit)}."
     )
     table = Table(
-        "Mean reward on the games that all players have", _SAME_GAME_COLUMNS, table_rows(rows.assign(note=rows["reason"]))
+        "Mean reward on the games that all players have", _SAME_GAME_COLUMNS, convert_to_rows(rows.assign(note=rows["reason"]))
     )
     how = "Not all players have the same seeds and opponents, so the means above cover different games. The means here cover the same games."
     return Section("same-games", title, [table], answer, how)

@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.games.metrics import FORFEIT_RATE, ILLEGAL_RATE, VOLATILITY
-from dtef_pipeline.games.same_games import FORM_FAMILY, places
-from dtef_pipeline.games.site.episode_list import episode_link, game_words
+from dtef_pipeline.games.same_games import FORM_FAMILY, rank_places
+from dtef_pipeline.games.site.episode_list import build_episode_link, describe_game
 from dtef_pipeline.games.site.league_rows import ScenarioResults
-from dtef_pipeline.games.site.metric_tables import mean_of
-from dtef_pipeline.games.site.same_seeds import against, in_words
-from dtef_pipeline.games.site.words import SIDE_WORDS, metric_title, outcome_words
-from dtef_pipeline.site.content import Column, Section, Table, table_rows
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.games.site.metric_tables import build_mean_estimate
+from dtef_pipeline.games.site.same_seeds import compare_on_seeds, describe_difference
+from dtef_pipeline.games.site.words import SIDE_WORDS, format_metric_title, format_outcome_words
+from dtef_pipeline.site.content import Column, Section, Table, convert_to_rows
+from dtef_pipeline.text.counted import format_count
 
 _WORST = 10
 _COUNTED_FORMS = (ILLEGAL_RATE, FORFEIT_RATE)
@@ -60,9 +60,9 @@ class GameModelSections:
 
     def __call__(self, name: str) -> list[Section]:
         return [
-            _standing(self._ranks, name),
-            _against_baselines(self._scenarios, name),
-            _worst(self._scenarios, self._listed, name),
+            _build_standing_section(self._ranks, name),
+            _build_baselines_section(self._scenarios, name),
+            _build_worst_section(self._scenarios, self._listed, name),
         ]
 
     @cached_property
@@ -70,7 +70,7 @@ class GameModelSections:
         return [row for found in self._scenarios for row in _ranks(found)]
 
 
-def _standing(ranks: Sequence[dict[str, Any]], name: str) -> Section:
+def _build_standing_section(ranks: Sequence[dict[str, Any]], name: str) -> Section:
     rows = [row for row in ranks if row["name"] == name]
     rows.sort(key=lambda row: (row["share"], row["scenario"].text, row["metric"]))
     answer = ""
@@ -93,17 +93,17 @@ def _rank_words(row: dict[str, Any]) -> str:
 def _ranks(found: ScenarioResults) -> Iterator[dict[str, Any]]:
     """The rank of each model by each metric that can say it is strong or weak, and on which players differ."""
     for metric in found.metrics:
-        rows = found.of_metric(metric)
-        if not _says_strength(metric, rows):
+        rows = found.filter_by_metric(metric)
+        if not _is_strength_metric(metric, rows):
             continue
-        place = places(rows, pd.Series(True, index=rows.index))
-        for row in table_rows(rows.assign(place=place)[place.notna() & ~rows["is_baseline"]]):
+        place = rank_places(rows, pd.Series(True, index=rows.index))
+        for row in convert_to_rows(rows.assign(place=place)[place.notna() & ~rows["is_baseline"]]):
             yield {
                 "name": row["name"],
                 "scenario": found.link,
-                "metric": metric_title(metric),
+                "metric": format_metric_title(metric),
                 "persona": row["as_persona"],
-                "value": mean_of(row),
+                "value": build_mean_estimate(row),
                 "rank": int(row["place"]),
                 "of": int(place.notna().sum()),
                 "side": SIDE_WORDS[row["direction"]],
@@ -112,7 +112,7 @@ def _ranks(found: ScenarioResults) -> Iterator[dict[str, Any]]:
             }
 
 
-def _says_strength(metric: str, rows: pd.DataFrame) -> bool:
+def _is_strength_metric(metric: str, rows: pd.DataFrame) -> bool:
     """Whether one side of it is better; neither the spread of rewards nor most of the form of play says what a model can do."""
     is_form = rows["family"].iloc[0] == FORM_FAMILY and metric not in _COUNTED_FORMS
     return (
@@ -123,11 +123,11 @@ def _says_strength(metric: str, rows: pd.DataFrame) -> bool:
     )
 
 
-def _against_baselines(scenarios: Sequence[ScenarioResults], name: str) -> Section:
-    rows = [row for found in scenarios for row in _differences(found, name)]
+def _build_baselines_section(scenarios: Sequence[ScenarioResults], name: str) -> Section:
+    rows = [row for found in scenarios for row in _iterate_differences(found, name)]
     words = [row["verdict"] for row in rows]
     wins, losses, untested = (words.count(one) for one in ("better", "worse", "not tested"))
-    answer = f"Tests against {counted(len(rows), 'baseline')}: better than {wins}, worse than {losses}"
+    answer = f"Tests against {format_count(len(rows), 'baseline')}: better than {wins}, worse than {losses}"
     answer += f"; {untested} could not be tested because the two share too few seeds." if untested else "."
     how = "Mean difference of rewards on the games that both played, with its 95% interval. Both had the same deals, so luck does not widen it."
     return Section(
@@ -139,42 +139,42 @@ def _against_baselines(scenarios: Sequence[ScenarioResults], name: str) -> Secti
     )
 
 
-def _differences(found: ScenarioResults, name: str) -> Iterator[dict[str, Any]]:
-    players = found.of_metric()
+def _iterate_differences(found: ScenarioResults, name: str) -> Iterator[dict[str, Any]]:
+    players = found.filter_by_metric()
     own, baselines = players[players["name"] == name], players[players["is_baseline"]]
-    for row, baseline in product(table_rows(own), baselines["player"]):
-        difference = against(found.rewards, row["player"], baseline)
+    for row, baseline in product(convert_to_rows(own), baselines["player"]):
+        difference = compare_on_seeds(found.rewards, row["player"], baseline)
         if difference.value is not None:
             yield {
                 "scenario": found.link,
                 "baseline": baseline.removesuffix(" (baseline)"),
                 "persona": row["as_persona"],
                 "difference": difference,
-                "verdict": in_words(difference),
+                "verdict": describe_difference(difference),
                 "unit": found.unit,
             }
 
 
-def _worst(scenarios: Sequence[ScenarioResults], listed: Mapping[str, pd.DataFrame], name: str) -> Section:
+def _build_worst_section(scenarios: Sequence[ScenarioResults], listed: Mapping[str, pd.DataFrame], name: str) -> Section:
     """The listed episodes in which it fell furthest behind others on the same game, in standard deviations of rewards of the scenario."""
     rows = []
     for found in scenarios:
         own = listed[found.name]
         spread = float(found.episodes["reward"].std(ddof=0)) if len(found.episodes) else np.nan
-        for row in table_rows(own[own["name"] == name]):
+        for row in convert_to_rows(own[own["name"] == name]):
             if spread > 0 and row["above"] < 0:
-                rows.append(_episode_row(found, row, row["above"] / spread))
+                rows.append(_build_episode_row(found, row, row["above"] / spread))
     rows.sort(key=lambda row: (row["by"], row["scenario"], row["episode"].href))
     how = "Episodes in which it was furthest behind the mean of all players of the same game (seed, seat and opponent)."
     return Section("worst", "worst episodes", [Table("Furthest behind others", _WORST_COLUMNS, rows[:_WORST])], "", how)
 
 
-def _episode_row(found: ScenarioResults, row: dict[Any, Any], by: float) -> dict[str, Any]:
+def _build_episode_row(found: ScenarioResults, row: dict[Any, Any], by: float) -> dict[str, Any]:
     return {
-        "episode": episode_link(found, row["episode_id"], game_words(found, row)),
+        "episode": build_episode_link(found, row["episode_id"], describe_game(found, row)),
         "scenario": found.title,
         "persona": row["as_persona"],
-        "outcome": outcome_words(str(row["outcome"])),
+        "outcome": format_outcome_words(str(row["outcome"])),
         **{name: row[name] for name in ("reward", "above", "illegal")},
         "by": by,
     }

@@ -6,12 +6,12 @@ from typing import Any
 
 from dtef_pipeline.games.personas import NO_PERSONA, PERSONA_STATUS, Persona
 from dtef_pipeline.games.site.league_rows import ScenarioResults
-from dtef_pipeline.games.site.metric_tables import mean_of
-from dtef_pipeline.games.site.same_seeds import against, in_words
-from dtef_pipeline.games.site.words import per_unit
-from dtef_pipeline.site.content import Block, Column, Fold, Section, Table, TemplateBlock, is_unknown, table_rows
+from dtef_pipeline.games.site.metric_tables import build_mean_estimate
+from dtef_pipeline.games.site.same_seeds import compare_on_seeds, describe_difference
+from dtef_pipeline.games.site.words import format_unit
+from dtef_pipeline.site.content import Block, Column, Fold, Section, Table, TemplateBlock, convert_to_rows, is_unknown
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _PERSONAS_HOW = (
     "A row is a model that plays as a persona. The change is from the same model as itself, on the games that it played in both ways, with a "
@@ -28,21 +28,21 @@ _PERSONA_COLUMNS = (
 )
 
 
-def persona_rows(found: ScenarioResults) -> list[dict[str, Any]]:
+def build_persona_rows(found: ScenarioResults) -> list[dict[str, Any]]:
     """One row per model and persona of a scenario."""
-    players = found.of_metric()
-    return [_persona_row(found, row) for row in table_rows(players[players["persona"] != NO_PERSONA])]
+    players = found.filter_by_metric()
+    return [_build_persona_row(found, row) for row in convert_to_rows(players[players["persona"] != NO_PERSONA])]
 
 
-def _persona_row(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
-    difference = against(found.rewards, row["player"], row["name"])
+def _build_persona_row(found: ScenarioResults, row: dict[Any, Any]) -> dict[str, Any]:
+    difference = compare_on_seeds(found.rewards, row["player"], row["name"])
     return {
         "scenario": found.link,
         "model": row["name"],
         "persona": row["as_persona"],
-        "mean": mean_of(row),
+        "mean": build_mean_estimate(row),
         "difference": difference,
-        "verdict": in_words(difference) if not is_unknown(difference) else "not played as itself",
+        "verdict": describe_difference(difference) if not is_unknown(difference) else "not played as itself",
         "status": row[PERSONA_STATUS],
         "unit": found.unit,
     }
@@ -60,17 +60,19 @@ def personas_section(rows: list[dict[str, Any]], known: list[Persona] | None = N
         for one in known or ()
     ]
     columns = _PERSONA_COLUMNS if len({row["scenario"] for row in rows}) > 1 else _PERSONA_COLUMNS[1:]
-    return Section("personas", "Personas", [Table("Personas of models", columns, rows), *folds], _answer(rows), _PERSONAS_HOW)
+    return Section(
+        "personas", "Personas", [Table("Personas of models", columns, rows), *folds], _summarize_personas(rows), _PERSONAS_HOW
+    )
 
 
-def _answer(rows: list[dict[str, Any]]) -> str:
+def _summarize_personas(rows: list[dict[str, Any]]) -> str:
     tested = [row for row in rows if row["verdict"] in ("better", "worse", "not told apart")]
     if not tested:
-        return f"{counted(len(rows), 'pair')} of model and persona played; none can be compared with the model as itself."
+        return f"{format_count(len(rows), 'pair')} of model and persona played; none can be compared with the model as itself."
     changed = [row for row in tested if row["verdict"] != "not told apart"]
-    first = f"A persona clearly changes the reward in {len(changed)} of {counted(len(tested), 'comparison')}"
+    first = f"A persona clearly changes the reward in {len(changed)} of {format_count(len(tested), 'comparison')}"
     if not changed:
         return f"{first}."
     most = max(changed, key=lambda row: abs(row["difference"].value))
     difference = show(most["difference"], "signed")
-    return f"{first}, most for {most['model']} as {most['persona']}: {difference}{per_unit(most['unit'])} in {most['scenario'].text}."
+    return f"{first}, most for {most['model']} as {most['persona']}: {difference}{format_unit(most['unit'])} in {most['scenario'].text}."

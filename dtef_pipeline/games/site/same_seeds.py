@@ -11,7 +11,7 @@ from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 NO_ESTIMATE = Estimate(None)
 
 
-def against(rewards: pd.DataFrame, player: str, other: str) -> Estimate:
+def compare_on_seeds(rewards: pd.DataFrame, player: str, other: str) -> Estimate:
     """The mean difference of rewards with its 95% interval by seeds, over the games (seed, seat, opponent) that both players have.
 
     `rewards`: games by players, as `ScenarioResults.rewards`. Unknown without a common game; without an interval below 5 seeds.
@@ -30,7 +30,7 @@ def against(rewards: pd.DataFrame, player: str, other: str) -> Estimate:
     return Estimate(float(found.value[0]), float(low[0]), float(high[0]))
 
 
-def in_words(difference: Estimate) -> str:
+def describe_difference(difference: Estimate) -> str:
     """`better`, `worse`, or `not told apart`: by whether 0 lies in the interval."""
     low, high = difference.low, difference.high
     if low is None or high is None or np.isnan(low):

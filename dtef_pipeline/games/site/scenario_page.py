@@ -6,65 +6,65 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from dtef_pipeline.games.in_play import unit_in_words
+from dtef_pipeline.games.in_play import describe_unit
 from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.games.site.boards import PlayedBoard, verdict
-from dtef_pipeline.games.site.episode_list import episodes_section, transcript_files
+from dtef_pipeline.games.site.boards import BoardPage, verdict
+from dtef_pipeline.games.site.episode_list import build_episodes_section, build_transcript_files
 from dtef_pipeline.games.site.league_rows import ScenarioResults
 from dtef_pipeline.games.site.metric_tables import (
-    form_section,
-    mean_of,
-    metrics_section,
-    opponents_section,
-    players_section,
-    same_games_section,
+    build_form_section,
+    build_mean_estimate,
+    build_metrics_section,
+    build_opponents_section,
+    build_players_section,
+    build_same_games_section,
 )
-from dtef_pipeline.games.site.personas_section import persona_rows, personas_section
-from dtef_pipeline.games.site.strategy_section import strategies_section
-from dtef_pipeline.games.site.words import per_unit
+from dtef_pipeline.games.site.personas_section import build_persona_rows, personas_section
+from dtef_pipeline.games.site.strategy_section import build_strategies_section
+from dtef_pipeline.games.site.words import format_unit
 from dtef_pipeline.site.content import Block, Column, DataFile, Fold, Link, Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 CRUMBS = (Link("Games", board_page("games")),)
 
 
-def scenario_pages(
-    found: ScenarioResults, boards: Sequence[PlayedBoard], listed: pd.DataFrame, personas: Mapping[str, Persona]
+def build_scenario_pages(
+    found: ScenarioResults, boards: Sequence[BoardPage], listed: pd.DataFrame, personas: Mapping[str, Persona]
 ) -> Iterator[Page | DataFile]:
-    """The page, then the transcripts that it loads. `listed`: its episodes, as `listed_episodes` chooses them."""
+    """The page, then the transcripts that it loads. `listed`: its episodes, as `choose_listed_episodes` chooses them."""
 
-    names = sorted(set(found.of_metric()["persona"]) & set(personas))
+    names = sorted(set(found.filter_by_metric()["persona"]) & set(personas))
     sections = [
-        players_section(found),
-        opponents_section(found),
-        metrics_section(found),
-        form_section(found),
-        personas_section(persona_rows(found), [personas[name] for name in names]),
-        strategies_section(found),
-        same_games_section(found),
-        episodes_section(found, listed),
-        _rules(found),
+        build_players_section(found),
+        build_opponents_section(found),
+        build_metrics_section(found),
+        build_form_section(found),
+        personas_section(build_persona_rows(found), [personas[name] for name in names]),
+        build_strategies_section(found),
+        build_same_games_section(found),
+        build_episodes_section(found, listed),
+        _build_rules_section(found),
     ]
     described = found.pack.manifest.description if found.pack else "This scenario is not installed any more."
-    yield Page(found.path, found.title, _answer(found, boards), sections, CRUMBS, described, scripts=("games.js",))
-    yield from transcript_files(found, listed)
+    yield Page(found.path, found.title, _summarize_scenario(found, boards), sections, CRUMBS, described, scripts=("games.js",))
+    yield from build_transcript_files(found, listed)
 
 
-def _answer(found: ScenarioResults, boards: Sequence[PlayedBoard]) -> str:
+def _summarize_scenario(found: ScenarioResults, boards: Sequence[BoardPage]) -> str:
     """The verdict on its models; without any, the best of its baselines, or what strategies are worth."""
-    rows = found.of_metric()
+    rows = found.filter_by_metric()
     if boards:
         return verdict(boards)
     if not len(rows):
-        return strategies_section(found).answer or "No results yet: `dtef games board --refresh` makes them."
+        return build_strategies_section(found).answer or "No results yet: `dtef games board --refresh` makes them."
     best = rows.iloc[0].to_dict()
-    among, mean = counted(len(rows), "baseline"), show(mean_of(best))
-    return f"No model has played yet; the best of {among}, {best['player']}, makes {mean}{per_unit(found.unit)} per episode."
+    among, mean = format_count(len(rows), "baseline"), show(build_mean_estimate(best))
+    return f"No model has played yet; the best of {among}, {best['player']}, makes {mean}{format_unit(found.unit)} per episode."
 
 
-def _rules(found: ScenarioResults) -> Section:
+def _build_rules_section(found: ScenarioResults) -> Section:
     if found.pack is None:
         return Section("rules", "Rules", [])
     manifest = found.pack.manifest
@@ -75,11 +75,11 @@ def _rules(found: ScenarioResults) -> Section:
         "Earlier versions, which are never averaged with it": ", ".join(map(str, found.older)),
         "Status": manifest.status,
         "Seats": ", ".join(manifest.seats),
-        "Reward": unit_in_words(found.pack.scenario.unit),
+        "Reward": describe_unit(found.pack.scenario.unit),
         "Sum of rewards": "what one seat wins, the others lose" if found.pack.scenario.zero_sum else "",
         "Usual opponents": ", ".join(manifest.opponents),
         "Turn limit": f"{manifest.turn_limit:,}",
-        "A text without a legal move": f"{counted(manifest.retries, 'more text')} in the same turn, then {illegal}",
+        "A text without a legal move": f"{format_count(manifest.retries, 'more text')} in the same turn, then {illegal}",
         "Legal commands": "listed in every turn" if manifest.show_legal else "not listed",
     }
     rows = [{"name": name, "value": value} for name, value in facts.items() if value]

@@ -49,14 +49,14 @@ _STRATEGY_COUNT_COLUMNS = (
 )
 
 
-def strategies_section(found: ScenarioResults) -> Section:
+def build_strategies_section(found: ScenarioResults) -> Section:
     """Players by how far they can be exploited, with what they win from each baseline; empty where no strategy is known."""
     rows = found.rows
     held = rows.rows("strategy_values", _STRATEGY_READ, found.where, _STRATEGY_READ[3:]) if rows.has("strategy_values") else []
     own: dict[tuple[Any, ...], list[StoredRow]] = {}
     for row in held:
         own.setdefault(tuple(row[key] for key in _STRATEGY_KEYS), []).append(row)
-    lines = [_line(found, key, rows_of) for key, rows_of in own.items()]
+    lines = [_build_line(found, key, rows_of) for key, rows_of in own.items()]
     lines.sort(
         key=lambda row: (
             row["is_partial"],
@@ -69,10 +69,10 @@ def strategies_section(found: ScenarioResults) -> Section:
     won = [Column(f"won {one}", f"Wins from {one.removeprefix(BASELINE_PREFIX)}", "signed", more=True) for one in opponents]
     unit = str(held[0]["unit"]) if held else ""
     table = Table(f"Exact values of strategies, in {unit}", [*_STRATEGY_COLUMNS, *won, *_STRATEGY_COUNT_COLUMNS], lines)
-    return Section("strategies", "Strategies", [table], _answer(lines, unit), _STRATEGIES_HOW)
+    return Section("strategies", "Strategies", [table], _summarize_strategies(lines, unit), _STRATEGIES_HOW)
 
 
-def _answer(lines: Sequence[Mapping[str, Any]], unit: str) -> str:
+def _summarize_strategies(lines: Sequence[Mapping[str, Any]], unit: str) -> str:
     whole = [row for row in lines if not row["is_partial"] and not is_unknown(row["exploitability"])]
     models = [row for row in whole if not row["is_baseline"]]
     best = next(iter(models or whole), None)
@@ -89,7 +89,7 @@ def _answer(lines: Sequence[Mapping[str, Any]], unit: str) -> str:
     return f"{best['player']} loses at most {show(best['exploitability'])} {unit} to the best opponent{share}: {among}."
 
 
-def _line(found: ScenarioResults, key: tuple[Any, ...], rows: Sequence[StoredRow]) -> dict[str, Any]:
+def _build_line(found: ScenarioResults, key: tuple[Any, ...], rows: Sequence[StoredRow]) -> dict[str, Any]:
     """One row per player and snapshot."""
     persona, model, variant, _ = key
     main: StoredRow = next((row for row in rows if row["quantity"] == EXPLOITABLE_CORRECTED), {})
@@ -103,11 +103,11 @@ def _line(found: ScenarioResults, key: tuple[Any, ...], rows: Sequence[StoredRow
         "of_random": max(0.0, float(value)) / scale if value is not None and scale else None,
         "unreadable": 1 - main["n_readable"] / main["n_draws"] if main.get("n_draws") else None,
         "is_partial": bool(main.get("n_filled")),
-        "note": _filled(main) if main.get("n_filled") else main.get("reason") if value is None else "",
+        "note": _describe_filling(main) if main.get("n_filled") else main.get("reason") if value is None else "",
     }
 
 
-def _filled(row: StoredRow) -> str:
+def _describe_filling(row: StoredRow) -> str:
     """Who plays how much of a strategy in place of the player."""
     points = row["n_points"] + row["n_filled"]
     return f"{row['n_points']:,} of {points:,} decision points were asked, {row['filled_by']} plays in the others"

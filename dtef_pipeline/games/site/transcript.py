@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from dtef_pipeline.games.contract import GameEnding, GameMove, GameTrace
-from dtef_pipeline.games.in_play import ACTION_WORD, GameInPlay, in_units, trace_of_json, turn_text
+from dtef_pipeline.games.in_play import ACTION_WORD, GameInPlay, decode_trace, format_units, write_turn_text
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.site.league_rows import ScenarioResults
-from dtef_pipeline.games.site.words import outcome_words
+from dtef_pipeline.games.site.words import format_outcome_words
 from dtef_pipeline.report.stored_rows import StoredRow
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.plain import strip_thinking
 
 MOST_MOVES_SHOWN, MOST_OF_A_TEXT = 400, 8_000
 """Moves of one episode, and characters of one text."""
@@ -24,23 +24,23 @@ _ILLEGAL_WORDS = {"illegal": "illegal", "unparsed": "no command found", "refused
 
 def transcript(found: ScenarioResults, row: StoredRow) -> dict[str, Any]:
     """The episode of a row of `episodes` with its trace, as the page's script reads it; empty values are left out."""
-    trace = trace_of_json(row["trace"])
+    trace = decode_trace(row["trace"])
     followed = follow(trace, found.playable, int(row["cluster"]))
-    seats = _seats(found, trace, int(row["seat"]))
+    seats = _name_seats(found, trace, int(row["seat"]))
     players = [found.labels.opponent(str(row["opponent"]))] * len(seats)
     players[row["seat"]] = row["player"]
     steps, left = followed.steps[:MOST_MOVES_SHOWN], len(followed.steps) - MOST_MOVES_SHOWN
-    return _filled(
+    return _drop_empty(
         seats=seats,
         players=players,
-        moves=[_move(step, steps[:at]) for at, step in enumerate(steps)],
-        more=f"{counted(left, 'more move')} follow: the table `episodes` has them." if left > 0 else "",
+        moves=[_build_move(step, steps[:at]) for at, step in enumerate(steps)],
+        more=f"{format_count(left, 'more move')} follow: the table `episodes` has them." if left > 0 else "",
         unknown="" if found.playable else "The table is not shown: the installed version of the scenario is another one.",
-        state=_state(followed.last_state),
+        state=_build_state(followed.last_state),
         shown=followed.ending.shown if followed.ending else (),
         hidden=followed.ending.hidden if followed.ending else (),
         results=[
-            [outcome_words(outcome), in_units(reward, found.unit)]
+            [format_outcome_words(outcome), format_units(reward, found.unit)]
             for outcome, reward in zip(trace.result.outcomes, trace.result.rewards, strict=True)
         ]
         if trace.result
@@ -53,11 +53,11 @@ def transcript(found: ScenarioResults, row: StoredRow) -> dict[str, Any]:
     )
 
 
-def _filled(**values: Any) -> dict[str, Any]:
+def _drop_empty(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in ("", None, (), [], {})}
 
 
-def _seats(found: ScenarioResults, trace: GameTrace, own: int) -> list[str]:
+def _name_seats(found: ScenarioResults, trace: GameTrace, own: int) -> list[str]:
     """What the seats are called."""
     if found.playable:
         return list(found.playable.manifest.seats)
@@ -65,24 +65,26 @@ def _seats(found: ScenarioResults, trace: GameTrace, own: int) -> list[str]:
     return [f"seat {at}" for at in range(max(known) + 1)]
 
 
-def _move(step: EpisodeStep, before: Sequence[EpisodeStep]) -> dict[str, Any]:
+def _build_move(step: EpisodeStep, before: Sequence[EpisodeStep]) -> dict[str, Any]:
     move = step.move
-    parts = TextParts("", "", "", False) if move.text is None else text_parts(move.text, played=move.command is not None)
-    return _filled(
+    parts = TextParts("", "", "", False) if move.text is None else split_text_parts(move.text, played=move.command is not None)
+    return _drop_empty(
         turn=move.turn + 1,
         seat=move.seat,
-        kind=_kind(move),
-        state=_state(step.state),
-        seen="" if move.text is None else _cut(_last_reaction(move.seat, before) or step.seen),
-        text=[_cut(parts.plan), _cut(parts.action), _cut(parts.after)] if move.text is not None else None,
-        whole=_cut(move.text or "") if parts.has_thinking else "",
-        command=_cut(move.command or ""),
-        why=_cut(move.illegal.reason) if move.illegal else "",
-        answer=_cut(step.answer),
+        kind=_classify_move(move),
+        state=_build_state(step.state),
+        seen="" if move.text is None else _truncate_text(_find_last_reaction(move.seat, before) or step.seen),
+        text=[_truncate_text(parts.plan), _truncate_text(parts.action), _truncate_text(parts.after)]
+        if move.text is not None
+        else None,
+        whole=_truncate_text(move.text or "") if parts.has_thinking else "",
+        command=_truncate_text(move.command or ""),
+        why=_truncate_text(move.illegal.reason) if move.illegal else "",
+        answer=_truncate_text(step.answer),
     )
 
 
-def _kind(move: GameMove) -> str:
+def _classify_move(move: GameMove) -> str:
     if move.by_default:
         return "made for the player"
     if move.illegal:
@@ -90,21 +92,21 @@ def _kind(move: GameMove) -> str:
     return "legal" if move.text is not None else "baseline"
 
 
-def _last_reaction(seat: int, before: Sequence[EpisodeStep]) -> str:
+def _find_last_reaction(seat: int, before: Sequence[EpisodeStep]) -> str:
     """What the game answered to the last text of a seat: that is what it is told next."""
     return next((one.move.reaction for one in reversed(before) if one.move.seat == seat and one.move.text is not None), "")
 
 
-def _state(state: Mapping[str, Any] | None) -> dict[str, Any]:
+def _build_state(state: Mapping[str, Any] | None) -> dict[str, Any]:
     """The table without what a heading says; nothing of a huge one."""
     shown = {name: value for name, value in (state or {}).items() if name != "to_move"}
     return shown if len(json.dumps(shown, ensure_ascii=False)) <= _MOST_OF_A_STATE else {}
 
 
-def _cut(text: str) -> str:
+def _truncate_text(text: str) -> str:
     if len(text) <= MOST_OF_A_TEXT:
         return text
-    return f"{text[:MOST_OF_A_TEXT]} … ({counted(len(text) - MOST_OF_A_TEXT, 'more character')})"
+    return f"{text[:MOST_OF_A_TEXT]} … ({format_count(len(text) - MOST_OF_A_TEXT, 'more character')})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ class EpisodeStep:
     """Of the last text of a seat: how the game ended for it."""
 
 
-class FollowedEpisode(NamedTuple):
+class EpisodeReplay(NamedTuple):
     """An episode as it can be followed."""
 
     steps: list[EpisodeStep]
@@ -130,20 +132,20 @@ class FollowedEpisode(NamedTuple):
     """None: the episode stopped before its end, or its end is not known."""
 
 
-def follow(trace: GameTrace, pack: Pack | None, seed: int) -> FollowedEpisode:
+def follow(trace: GameTrace, pack: Pack | None, seed: int) -> EpisodeReplay:
     """The steps, and the end. Without the pack, or where the trace does not play again by it, states and ending are not known."""
-    plain = FollowedEpisode([EpisodeStep(move) for move in trace.moves])
+    plain = EpisodeReplay([EpisodeStep(move) for move in trace.moves])
     if pack is None:
         return plain
     game = GameInPlay(pack, seed)
     try:
         steps = list(_play_again(trace, game))
-        return FollowedEpisode(_with_answers(steps, game), pack.scenario.told(game.state), game.ending)
+        return EpisodeReplay(_add_answers(steps, game), pack.scenario.encode_state(game.state), game.ending)
     except (ValueError, KeyError, IndexError):
         return plain
 
 
-def _with_answers(steps: Sequence[EpisodeStep], game: GameInPlay) -> list[EpisodeStep]:
+def _add_answers(steps: Sequence[EpisodeStep], game: GameInPlay) -> list[EpisodeStep]:
     last = {step.move.seat: place for place, step in enumerate(steps) if step.move.text is not None}
     return [
         replace(step, answer=game.last_reaction(step.move)) if last.get(step.move.seat) == place else step
@@ -154,15 +156,15 @@ def _with_answers(steps: Sequence[EpisodeStep], game: GameInPlay) -> list[Episod
 def _play_again(trace: GameTrace, game: GameInPlay) -> Iterator[EpisodeStep]:
     """Raises ValueError where the trace is of another scenario or seed."""
     scenario = game.pack.scenario
-    before = scenario.told(game.state)
+    before = scenario.encode_state(game.state)
     for move in trace.moves:
         if move.by_default:  # the game has played it already, after the text before it
             yield EpisodeStep(move, before)
             continue
         if game.seat != move.seat:
             raise ValueError(f"turn {move.turn}: the trace has seat {move.seat} move, the game seat {game.seat}")
-        before = scenario.told(game.state)
-        yield EpisodeStep(move, before, turn_text(game.pack, game.state, move.seat))
+        before = scenario.encode_state(game.state)
+        yield EpisodeStep(move, before, write_turn_text(game.pack, game.state, move.seat))
         if move.text is not None:
             game.writes(move.text)
         elif move.command is not None:
@@ -182,9 +184,9 @@ class TextParts:
     """Whether the whole text holds thinking, which is in none of the parts."""
 
 
-def text_parts(text: str, *, played: bool) -> TextParts:
+def split_text_parts(text: str, *, played: bool) -> TextParts:
     """The parts of a text: its action is the last line with `ACTION:`, else, where it was played, its last line."""
-    words = without_thinking(text).strip()
+    words = strip_thinking(text).strip()
     lines = words.splitlines()
     last = max((at for at, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
     if last is None and played and lines:

@@ -11,7 +11,7 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import BASELINE_PREFIX, NO_PERSONA, Persona
 
 
-class KnownGames(NamedTuple):
+class GameDocuments(NamedTuple):
     """Documents that say in words what was played; results of what is not known any more are shown without them."""
 
     manifests: Mapping[str, ScenarioManifest] = MappingProxyType({})
@@ -43,12 +43,12 @@ _WAY_OF_PLAYING = re.compile(r"persona (.*) against (.*), (\w+)")
 _AS_PERSONA = re.compile(r"([a-z0-9][a-z0-9_-]*:v\d+)@(.+)", re.DOTALL)
 
 
-def metric_title(metric: str) -> str:
+def format_metric_title(metric: str) -> str:
     """`Mean reward`; of a scenario's own metric its name in words."""
     return _METRIC_TITLES.get(metric) or metric.replace("_", " ").capitalize()
 
 
-def scenario_title(name: str) -> str:
+def format_scenario_title(name: str) -> str:
     """`Limit holdem (poker)` of `poker/limit-holdem`."""
     league, _, scenario = name.partition("/")
     return f"{scenario.replace('-', ' ').capitalize()} ({league})"
@@ -56,13 +56,13 @@ def scenario_title(name: str) -> str:
 
 def part_words(key: str) -> str:
     """`Limit holdem (poker)` of the partition `poker/limit-holdem`; `Poker` of a league."""
-    return scenario_title(key) if "/" in key else key.capitalize()
+    return format_scenario_title(key) if "/" in key else key.capitalize()
 
 
 def ranked_metric_words(metric: str) -> str:
     """`illegal_rate`, or `kuhn v1: illegal_rate`, as preference names what it is compared with, in words."""
     scenario, colon, name = metric.rpartition(": ")
-    return f"{scenario.replace('-', ' ').capitalize()}{colon}{metric_title(name)}"
+    return f"{scenario.replace('-', ' ').capitalize()}{colon}{format_metric_title(name)}"
 
 
 def watched_words(way: str) -> str:
@@ -71,14 +71,17 @@ def watched_words(way: str) -> str:
     if found is None:
         return way
     labels = PlayerLabels({}, {})
-    return f"{labels.persona(NO_PERSONA if found[1] == 'none' else found[1])} against {labels.opponent(found[2])}, {metric_title(found[3])}"
+    return (
+        f"{labels.persona(NO_PERSONA if found[1] == 'none' else found[1])} against {labels.opponent(found[2])}, "
+        f"{format_metric_title(found[3])}"
+    )
 
 
-def outcome_words(outcome: str) -> str:
+def format_outcome_words(outcome: str) -> str:
     return _OUTCOME_WORDS.get(outcome) or outcome.replace("_", " ")
 
 
-def per_unit(unit: str) -> str:
+def format_unit(unit: str) -> str:
     """What stands behind a value: ` chips`; nothing for shares and for units that are no plural of things."""
     return f" {unit}" if unit.endswith("s") else ""
 

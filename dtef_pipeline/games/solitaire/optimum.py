@@ -1,6 +1,7 @@
 """Shortest solutions of `solitaire/thirteen`.
 
-The search takes up tables in the order of how long a solution through them is at least (A*): the commands so far, and `commands_to_come`. A
+The search takes up tables in the order of how long a solution through them is at least (A*): the commands so far, and
+`count_commands_to_come`. A
 command never lowers that bound by more than itself, so that the first solved table is reached by a shortest way, as in a search breadth
 first. Two things more keep the search small. Tables that differ only in the order of their columns are equally far from the end, so that one
 of them is looked at. And the next card of the foundation goes there at once where it can: no other card may be put onto it in a column (that
@@ -14,10 +15,10 @@ from functools import lru_cache
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from dtef_pipeline.games.solitaire.tableau import CARDS, Tableau, after_command, dealt, legal_commands
+from dtef_pipeline.games.solitaire.tableau import CARDS, Tableau, apply_card_command, deal_tableau, list_legal_commands
 
 
-class _Reached(NamedTuple):
+class _SearchNode(NamedTuple):
     table: Tableau
     before: int
     """Place, in the list of what was reached, of the table before this one."""
@@ -27,31 +28,31 @@ class _Reached(NamedTuple):
 
 def optimum(seed: int) -> int | None:
     """The fewest commands that solve the deal of a seed; None: nothing solves it. It takes some milliseconds."""
-    found = solution(dealt(seed))
+    found = find_solution(deal_tableau(seed))
     return None if found is None else len(found)
 
 
 @lru_cache(maxsize=4096)
-def solution(table: Tableau) -> tuple[str, ...] | None:
+def find_solution(table: Tableau) -> tuple[str, ...] | None:
     """A shortest list of commands that solves a table, empty where it is solved; None: nothing does."""
-    reached = [_Reached(table, -1, "")]
-    fewest = {_whatever_order(table): 0}
-    waiting = [(commands_to_come(table), 0, 0)]
+    reached = [_SearchNode(table, -1, "")]
+    fewest = {_sort_columns(table): 0}
+    waiting = [(count_commands_to_come(table), 0, 0)]
     while waiting:
         _, minus_steps, place = heappop(waiting)
         here, steps = reached[place].table, 1 - minus_steps
-        if here.solved:
-            return _way_to(place, reached)
-        for command in _worth_trying(here):
-            there = after_command(here, command)
-            if steps < fewest.get(key := _whatever_order(there), steps + 1):
+        if here.is_solved:
+            return _trace_way(place, reached)
+        for command in _list_worth_trying(here):
+            there = apply_card_command(here, command)
+            if steps < fewest.get(key := _sort_columns(there), steps + 1):
                 fewest[key] = steps
-                heappush(waiting, (steps + commands_to_come(there), -steps, len(reached)))
-                reached.append(_Reached(there, place, command))
+                heappush(waiting, (steps + count_commands_to_come(there), -steps, len(reached)))
+                reached.append(_SearchNode(there, place, command))
     return None
 
 
-def commands_to_come(table: Tableau) -> int:
+def count_commands_to_come(table: Tableau) -> int:
     """At least so many commands solve a table.
 
     Each card that is not home takes one to go there, each card of the stock one to be drawn, and each card that lies above a lower one in
@@ -61,16 +62,16 @@ def commands_to_come(table: Tableau) -> int:
     return CARDS - table.foundation + len(table.stock) + above_lower
 
 
-def _worth_trying(table: Tableau) -> tuple[str, ...]:
-    commands = legal_commands(table)
+def _list_worth_trying(table: Tableau) -> tuple[str, ...]:
+    commands = list_legal_commands(table)
     return commands[:1] if commands and commands[0].endswith("foundation") else commands
 
 
-def _whatever_order(table: Tableau) -> Tableau:
+def _sort_columns(table: Tableau) -> Tableau:
     return table._replace(columns=tuple(sorted(table.columns)))
 
 
-def _way_to(place: int, reached: list[_Reached]) -> tuple[str, ...]:
+def _trace_way(place: int, reached: list[_SearchNode]) -> tuple[str, ...]:
     commands: list[str] = []
     while place:
         commands.append(reached[place].command)

@@ -29,11 +29,11 @@ class Tableau(NamedTuple):
     """How often the waste may still become the stock."""
 
     @property
-    def solved(self) -> bool:
+    def is_solved(self) -> bool:
         return self.foundation == CARDS
 
 
-def dealt(seed: int) -> Tableau:
+def deal_tableau(seed: int) -> Tableau:
     """The first table of a seed: two cards to each column, then five to the stock, of 1 to 13 shuffled by `random.Random(seed)`."""
     cards = list(range(1, CARDS + 1))
     random.Random(seed).shuffle(cards)  # noqa: S311 - a game's cards, no secret
@@ -41,7 +41,7 @@ def dealt(seed: int) -> Tableau:
     return Tableau(0, columns, tuple(cards[2 * FOUR_COLUMNS :]), (), 1)
 
 
-def legal_commands(table: Tableau) -> tuple[str, ...]:
+def list_legal_commands(table: Tableau) -> tuple[str, ...]:
     """What may be done with the cards: moves to the foundation, moves to columns, then `draw` or `recycle`.
 
     Moves are in the order of where the card comes from (columns from left to right, then the waste), then of where it goes. None is left
@@ -61,7 +61,7 @@ def legal_commands(table: Tableau) -> tuple[str, ...]:
     return (*home, *moved, *turned)
 
 
-def after_command(table: Tableau, command: str) -> Tableau:
+def apply_card_command(table: Tableau, command: str) -> Tableau:
     """The table after one of its legal commands."""
     if command == DRAW:
         return table._replace(stock=table.stock[1:], waste=(*table.waste, table.stock[0]))
@@ -69,25 +69,25 @@ def after_command(table: Tableau, command: str) -> Tableau:
         return table._replace(stock=table.waste, waste=(), recycles=table.recycles - 1)
     number, _, place = command.removeprefix("move ").partition("->")
     card = int(number)
-    table = _without_top(table, card)
+    table = _take_top(table, card)
     if place == "foundation":
         return table._replace(foundation=card)
     onto = int(place.removeprefix("c")) - 1
     return table._replace(columns=tuple((*column, card) if at == onto else column for at, column in enumerate(table.columns)))
 
 
-def _without_top(table: Tableau, card: int) -> Tableau:
+def _take_top(table: Tableau, card: int) -> Tableau:
     if table.waste[-1:] == (card,):
         return table._replace(waste=table.waste[:-1])
     return table._replace(columns=tuple(column[:-1] if column[-1:] == (card,) else column for column in table.columns))
 
 
-def why_illegal(table: Tableau, command: str) -> str:
+def explain_illegal_command(table: Tableau, command: str) -> str:
     """Why a command in canonical spelling may not be played now, for the player. It tells nothing of cards that lie face down."""
     if command == DRAW:
         return "the stock is empty"
     if command == RECYCLE:
-        return _why_no_recycle(table)
+        return _explain_no_recycle(table)
     move = _MOVE.fullmatch(command)
     if move is None:
         return f"unknown command; {KNOWN_FORMS}"
@@ -100,16 +100,16 @@ def why_illegal(table: Tableau, command: str) -> str:
         return "that card is not on top of a column or of the waste"
     if place is None:
         return f"not the next card; the foundation waits for {table.foundation + 1}"
-    return _why_not_onto(table, card, place)
+    return _explain_not_onto(table, card, place)
 
 
-def _why_no_recycle(table: Tableau) -> str:
+def _explain_no_recycle(table: Tableau) -> str:
     if table.stock:
         return "the stock is not empty; recycle comes after its last card"
     return "the waste is empty" if table.recycles else "no recycle is left"
 
 
-def _why_not_onto(table: Tableau, card: int, place: int) -> str:
+def _explain_not_onto(table: Tableau, card: int, place: int) -> str:
     if not 1 <= place <= FOUR_COLUMNS:
         return f"no such column; allowed: c1 to c{FOUR_COLUMNS}"
     column = table.columns[place - 1]

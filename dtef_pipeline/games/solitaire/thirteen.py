@@ -16,19 +16,19 @@ from typing import Any
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Chooses, Count, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.reading import bare_command, normalise_cards, plain_command, read_command, spoken_action
-from dtef_pipeline.games.solitaire.optimum import optimum, solution
+from dtef_pipeline.games.reading import find_action, normalise_cards, normalise_command, read_command, strip_command
+from dtef_pipeline.games.solitaire.optimum import find_solution, optimum
 from dtef_pipeline.games.solitaire.tableau import (
     CARDS,
     DRAW,
     RECYCLE,
     Tableau,
-    after_command,
-    dealt,
-    legal_commands,
-    why_illegal,
+    apply_card_command,
+    deal_tableau,
+    explain_illegal_command,
+    list_legal_commands,
 )
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 HINT, RESIGN = "hint", "resign"
 STEP_LIMIT = 60
@@ -98,91 +98,95 @@ class Thirteen:
 
     def __init__(self, seats: tuple[str, ...]) -> None:
         self.seats = seats
-        self.baselines: Mapping[str, Chooses] = {"greedy": _greedy, "patient": _patient, "optimal": _optimal}
+        self.baselines: Mapping[str, Chooses] = {
+            "greedy": _play_greedily,
+            "patient": _play_patiently,
+            "optimal": _play_optimally,
+        }
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> ThirteenState:
-        table = dealt(seed)
+        table = deal_tableau(seed)
         return ThirteenState(table, table)
 
     def optimum(self, seed: int) -> int | None:
         """The fewest commands that solve the deal of a seed, which is stored with its item and told to no player; None: nothing solves it."""
         return optimum(seed)
 
-    def to_move(self, state: ThirteenState) -> int | None:
+    def seat_to_move(self, state: ThirteenState) -> int | None:
         return None if self.result(state) else 0
 
     def legal(self, state: ThirteenState, seat: int) -> tuple[str, ...]:
-        return () if self.result(state) else legal_commands(state.table)
+        return () if self.result(state) else list_legal_commands(state.table)
 
     def observation(self, state: ThirteenState, seat: int) -> str:
         table = state.table
         return "\n".join(
             [
-                f"Foundation: {_cards(range(1, table.foundation + 1))}",
-                *(f"c{place}: {_cards(column)}" for place, column in enumerate(table.columns, 1)),
-                f"Waste: {_cards(table.waste)}",
-                _stock(table),
+                f"Foundation: {_format_card_list(range(1, table.foundation + 1))}",
+                *(f"c{place}: {_format_card_list(column)}" for place, column in enumerate(table.columns, 1)),
+                f"Waste: {_format_card_list(table.waste)}",
+                _describe_stock(table),
                 "Recycle: still possible once" if table.recycles else "Recycle: done",
                 f"Commands so far: {state.steps} of {STEP_LIMIT}",
                 *([f"Hint: {state.hint}"] if state.hint else []),
             ]
         )
 
-    def always_legal(self, state: ThirteenState, seat: int) -> tuple[str, ...]:
+    def list_always_legal(self, state: ThirteenState, seat: int) -> tuple[str, ...]:
         return () if self.result(state) or seat != 0 else (HINT, RESIGN)
 
     def read(self, text: str, state: ThirteenState, seat: int) -> str | Illegal:
         if self.result(state) or seat != 0:
             return Illegal("it is not your turn")
-        found = read_command(text, (*legal_commands(state.table), HINT, RESIGN), canonical, alone=(RESIGN,))
+        found = read_command(text, (*list_legal_commands(state.table), HINT, RESIGN), normalise_cards_command, alone=(RESIGN,))
         if isinstance(found, str) or found.kind == "refused":
             return found
-        said = spoken_action(text)
-        meant = bare_command(text if said is None else said, canonical)
-        command = _OF_CARDS.match(meant)
-        if found.kind == "unparsed" and (said is not None or command is None or command[0] != meant):
+        action_text = find_action(text)
+        command_text = strip_command(text if action_text is None else action_text, normalise_cards_command)
+        command = _OF_CARDS.match(command_text)
+        if found.kind == "unparsed" and (action_text is not None or command is None or command[0] != command_text):
             return found
-        return Illegal(why_illegal(state.table, command[0] if command else meant))
+        return Illegal(explain_illegal_command(state.table, command[0] if command else command_text))
 
     def step(self, state: ThirteenState, seat: int, command: str) -> ThirteenState:
-        if self.result(state) or seat != 0 or command not in (*legal_commands(state.table), HINT, RESIGN):
+        if self.result(state) or seat != 0 or command not in (*list_legal_commands(state.table), HINT, RESIGN):
             raise ValueError(
                 f"seat {seat} cannot play {command!r}; allowed: {', '.join(self.legal(state, seat))}, {HINT}, {RESIGN}"
             )
         if command == RESIGN:
             return replace(state, resigned=True)
         if command == HINT:
-            return replace(state, hints=state.hints + 1, hint=_hint(state))
-        return replace(state, table=after_command(state.table, command), steps=state.steps + 1, hint="")
+            return replace(state, hints=state.hints + 1, hint=_describe_hint(state))
+        return replace(state, table=apply_card_command(state.table, command), steps=state.steps + 1, hint="")
 
     def result(self, state: ThirteenState) -> GameResult | None:
-        if state.table.solved:
+        if state.table.is_solved:
             return GameResult((1.0,), ("win",))
         if state.resigned:
-            return _unsolved("resigned")
-        if not legal_commands(state.table):
-            return _unsolved("stuck")
-        return _unsolved("turn_limit") if state.steps >= STEP_LIMIT else None
+            return _lose_game("resigned")
+        if not list_legal_commands(state.table):
+            return _lose_game("stuck")
+        return _lose_game("turn_limit") if state.steps >= STEP_LIMIT else None
 
-    def stopped(self, state: ThirteenState, seat: int | None) -> GameResult:
-        return _unsolved("turn_limit") if seat is None else GameResult((0.0,), ("loss",), ("forfeit",))
+    def stop_episode(self, state: ThirteenState, seat: int | None) -> GameResult:
+        return _lose_game("turn_limit") if seat is None else GameResult((0.0,), ("loss",), ("forfeit",))
 
     def default(self, state: ThirteenState, seat: int) -> str:
         return RESIGN
 
-    def measured(self, state: ThirteenState, seat: int) -> Mapping[str, Count]:
+    def measure_seat(self, state: ThirteenState, seat: int) -> Mapping[str, Count]:
         always = {"moves": Count(state.steps), "hints": Count(state.hints)}
-        best = solution(state.start)
+        best = find_solution(state.start)
         if best is None:
             return always
-        solved = state.table.solved
+        solved = state.table.is_solved
         over = {"steps_over_optimal": Count(max(0, state.steps - len(best)))} if solved else {}
         charged = Count(max(0, (state.steps if solved else STEP_LIMIT) - len(best)))
         return {**always, "completion_rate": Count(int(solved)), **over, "steps_over_optimal_charged": charged}
 
     def ending(self, state: ThirteenState) -> GameEnding:
         """Cards home, commands and hints; the fewest commands that solve the deal are told to no player."""
-        best = solution(state.start)
+        best = find_solution(state.start)
         fewest = "No commands solve this deal." if best is None else f"The fewest commands that solve this deal: {len(best)}."
         shown = (
             f"Cards on the foundation: {state.table.foundation} of {CARDS}.",
@@ -190,7 +194,7 @@ class Thirteen:
         )
         return GameEnding(shown, (fewest,))
 
-    def told(self, state: ThirteenState) -> dict[str, Any]:
+    def encode_state(self, state: ThirteenState) -> dict[str, Any]:
         table = state.table
         return {
             "foundation": table.foundation,
@@ -202,7 +206,7 @@ class Thirteen:
             "hints": state.hints,
         }
 
-    def permuted(self, state: ThirteenState, seat: int, rng: random.Random) -> ThirteenState:
+    def permute_hidden(self, state: ThirteenState, seat: int, rng: random.Random) -> ThirteenState:
         table, start = state.table, state.start
         if not table.recycles:
             return state  # every card of the stock has been on the waste
@@ -224,36 +228,36 @@ def of_manifest(manifest: ScenarioManifest) -> Thirteen:
     return Thirteen(tuple(manifest.seats))
 
 
-def canonical(text: str) -> str:
+def normalise_cards_command(text: str) -> str:
     """A text with its commands in canonical spelling: `Move 10♠ → column 3` and `move T to c3` as `move 10->c3`, and so a line `10♠ → c3`."""
-    words = normalise_cards(plain_command(text)).casefold()
-    return _MOVE_ALONE.sub(_move, _LOOSE_MOVE.sub(_move, words))
+    words = normalise_cards(normalise_command(text)).casefold()
+    return _MOVE_ALONE.sub(_format_move, _LOOSE_MOVE.sub(_format_move, words))
 
 
-def _move(found: re.Match[str]) -> str:
+def _format_move(found: re.Match[str]) -> str:
     card = found[1]
     number = card if card.isdigit() else _RANK_NUMBERS.get(card[0], card[0])
     return f"move {number}->{found[2] or f'c{found[3]}'}"
 
 
-def _unsolved(flag: str) -> GameResult:
+def _lose_game(flag: str) -> GameResult:
     return GameResult((0.0,), ("unsolved",), (flag,))
 
 
-def _cards(cards: range | tuple[int, ...]) -> str:
+def _format_card_list(cards: range | tuple[int, ...]) -> str:
     return " ".join(map(str, cards)) or "empty"
 
 
-def _stock(table: Tableau) -> str:
+def _describe_stock(table: Tableau) -> str:
     if not table.stock:
         return "Stock: empty"
     if table.recycles:
-        return f"Stock: {counted(len(table.stock), 'card')}, face down"
-    return f"Stock: {_cards(table.stock)}, all seen before; the first is drawn next"
+        return f"Stock: {format_count(len(table.stock), 'card')}, face down"
+    return f"Stock: {_format_card_list(table.stock)}, all seen before; the first is drawn next"
 
 
-def _hint(state: ThirteenState) -> str:
-    rest = solution(state.table)
+def _describe_hint(state: ThirteenState) -> str:
+    rest = find_solution(state.table)
     if rest is None:
         return "nothing solves the game from here"
     if state.steps + len(rest) > STEP_LIMIT:
@@ -261,19 +265,19 @@ def _hint(state: ThirteenState) -> str:
     return f"{rest[0]} begins a shortest solution"
 
 
-def _greedy(state: ThirteenState, seat: int, rng: random.Random) -> str:
+def _play_greedily(state: ThirteenState, seat: int, rng: random.Random) -> str:
     """The first that is possible: a card to the foundation, a card to a column, the stock. It may move a card to and fro until the end."""
-    return legal_commands(state.table)[0]
+    return list_legal_commands(state.table)[0]
 
 
-def _patient(state: ThirteenState, seat: int, rng: random.Random) -> str:
+def _play_patiently(state: ThirteenState, seat: int, rng: random.Random) -> str:
     """A card to the foundation if one goes there, else the stock, and a card to a column only where the stock is done."""
-    commands = legal_commands(state.table)
+    commands = list_legal_commands(state.table)
     turned = [command for command in commands if command in (DRAW, RECYCLE)]
     return commands[0] if commands[0].endswith("foundation") or not turned else turned[0]
 
 
-def _optimal(state: ThirteenState, seat: int, rng: random.Random) -> str:
+def _play_optimally(state: ThirteenState, seat: int, rng: random.Random) -> str:
     """A shortest solution, which takes knowledge of the stock; it resigns where there is none."""
-    rest = solution(state.table)
+    rest = find_solution(state.table)
     return rest[0] if rest else RESIGN

@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT, load_items
-from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding, LoadedItems, shortened_value
+from dtef_pipeline.qa.item_files.loaded import ERROR_LEVEL, ItemFinding, LoadedItems, format_shortened
 from dtef_pipeline.qa.judging.judged_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.model import ItemError, QaItem, ScorerSettings
 from dtef_pipeline.qa.score_lines import OUTSIDE_SCORERS
-from dtef_pipeline.qa.scorers import scorer_names, scorer_of
+from dtef_pipeline.qa.scorers import find_scorer, list_scorer_names
 from dtef_pipeline.qa.suites import SuiteSpec
-from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
+from dtef_pipeline.qa.transcripts.chunks import build_documents_table, split_into_chunks
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.nearest import list_nearest
 
 
 @dataclass(frozen=True)
@@ -63,21 +63,23 @@ def read_added(
     )
     if found is None:
         return AddedFiles(loaded, lambda item: spec.scorers_of(item.type))
-    told = tuple(_finding(error) for error in found.quarantined)
-    whole = replace(loaded, findings=(*loaded.findings, *told))
+    corpus_findings = tuple(_make_corpus_finding(error) for error in found.quarantined)
+    whole = replace(loaded, findings=(*loaded.findings, *corpus_findings))
     return AddedFiles(
-        whole, lambda item: _with_quotations(spec.scorers_of(item.type)), documents_table(chunks_of(found.transcripts))
+        whole,
+        lambda item: _add_quotation_scorer(spec.scorers_of(item.type)),
+        build_documents_table(split_into_chunks(found.transcripts)),
     )
 
 
 def _require_scorers(spec: SuiteSpec) -> None:
-    known = (*scorer_names(), *OUTSIDE_SCORERS)
+    known = (*list_scorer_names(), *OUTSIDE_SCORERS)
     for name in (*(spec.scorers or ()), *(one for names in (spec.scorers_by_type or {}).values() for one in names)):
-        if name not in known and scorer_of(name) is None:
-            raise ConfigError(f"suite {spec.name}: there is no scorer {name!r}; known: {nearest(name, known, len(known))}")
+        if name not in known and find_scorer(name) is None:
+            raise ConfigError(f"suite {spec.name}: there is no scorer {name!r}; known: {list_nearest(name, known, len(known))}")
 
 
-def _with_quotations(scorers: Sequence[str]) -> tuple[str, ...]:
+def _add_quotation_scorer(scorers: Sequence[str]) -> tuple[str, ...]:
     """Whoever is asked about documents cites them, and the quotations are checked."""
     return (*scorers, VERBATIM_SCORER) if scorers else ()
 
@@ -85,10 +87,10 @@ def _with_quotations(scorers: Sequence[str]) -> tuple[str, ...]:
 def _check_metric(spec: SuiteSpec, item: QaItem) -> None:
     """Raises ItemError for an item whose metric its scorer cannot read."""
     for name in spec.scorers_of(item.type):
-        if scorer := scorer_of(name):
-            scorer.for_item(item.reference, item.options, ScorerSettings())
+        if scorer := find_scorer(name):
+            scorer.prepare_item(item.reference, item.options, ScorerSettings())
 
 
-def _finding(error: ItemError) -> ItemFinding:
-    arrived = None if error.arrived is None else shortened_value(error.arrived)
+def _make_corpus_finding(error: ItemError) -> ItemFinding:
+    arrived = None if error.arrived is None else format_shortened(error.arrived)
     return ItemFinding(ERROR_LEVEL, "corpus", str(error.where), error.line, None, arrived, error.allowed, error.problem)

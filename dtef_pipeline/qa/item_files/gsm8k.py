@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from dtef_pipeline.qa.item_files.layout import existing_path, items_of_files, mapping_of, number_of, text_of
+from dtef_pipeline.qa.item_files.layout import iterate_items_of_files, number_row, require_mapping, require_path, require_text
 from dtef_pipeline.qa.item_files.loaded import ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.rows import SourceRow
-from dtef_pipeline.qa.item_files.splits import ONE_PART, files_of_split
+from dtef_pipeline.qa.item_files.splits import ONE_PART, find_split_files
 from dtef_pipeline.qa.model import QaItem
 
 NUMBER_TYPE = "number"
@@ -27,9 +27,9 @@ def load_gsm8k(path: Path, *, suite: str = "gsm8k", strict: bool = False) -> Loa
     the first row that is not usable raises ItemError, as does a path where nothing is.
     """
     log, taken = ItemLog(strict), set[str]()
-    found = files_of_split(existing_path(path), log, examples=("train", "dev"))
-    items = tuple(items_of_files(found.items, lambda file: _NumberLayout(suite), log, taken))
-    examples = tuple(items_of_files(found.examples, lambda file: _NumberLayout(suite, "train/"), log, taken))
+    found = find_split_files(require_path(path), log, examples=("train", "dev"))
+    items = tuple(iterate_items_of_files(found.items, lambda file: _NumberLayout(suite), log, taken))
+    examples = tuple(iterate_items_of_files(found.examples, lambda file: _NumberLayout(suite, "train/"), log, taken))
     return LoadedItems(items, log.findings, examples)
 
 
@@ -44,17 +44,17 @@ class _NumberLayout:
         return ONE_PART
 
     def item_id(self, row: SourceRow) -> str:
-        return f"{self.suite}/{self.of}{number_of(row, row.values if isinstance(row.values, dict) else {})}"
+        return f"{self.suite}/{self.of}{number_row(row, row.values if isinstance(row.values, dict) else {})}"
 
     def item(self, row: SourceRow, item_id: str) -> QaItem:
-        values = mapping_of(row, ("question", "answer"))
-        working, number = _parted(text_of(values, "answer"))
+        values = require_mapping(row, ("question", "answer"))
+        working, number = _split_answer(require_text(values, "answer"))
         return QaItem(
             item_id=item_id,
             suite=self.suite,
             part=ONE_PART,
             type=NUMBER_TYPE,
-            text=text_of(values, "question"),
+            text=require_text(values, "question"),
             reference=number,
             cluster=item_id,
             source_line=row.line,
@@ -62,7 +62,7 @@ class _NumberLayout:
         )
 
 
-def _parted(answer: str) -> tuple[str, str]:
+def _split_answer(answer: str) -> tuple[str, str]:
     """(working, number) of an answer."""
     working, mark, stated = answer.partition(FINAL_MARK)
     stated = stated.strip()

@@ -8,10 +8,16 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from dtef_pipeline.qa.item_files.layout import existing_path, items_of_files, mapping_of, readable, text_of
+from dtef_pipeline.qa.item_files.layout import (
+    iterate_items_of_files,
+    require_mapping,
+    require_path,
+    require_readable,
+    require_text,
+)
 from dtef_pipeline.qa.item_files.loaded import ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.rows import SourceRow
-from dtef_pipeline.qa.item_files.splits import ONE_PART, files_of_split
+from dtef_pipeline.qa.item_files.splits import ONE_PART, find_split_files
 from dtef_pipeline.qa.model import QaItem
 
 CODE_TYPE = "code"
@@ -31,8 +37,8 @@ def load_humaneval(path: Path, *, suite: str = "humaneval", strict: bool = False
     ItemError, as does a path where nothing is.
     """
     log, taken = ItemLog(strict), set[str]()
-    found = files_of_split(existing_path(path), log, examples=())
-    items = tuple(items_of_files(found.items, lambda file: _CodeLayout(suite), log, taken))
+    found = find_split_files(require_path(path), log, examples=())
+    items = tuple(iterate_items_of_files(found.items, lambda file: _CodeLayout(suite), log, taken))
     return LoadedItems(items, log.findings)
 
 
@@ -46,14 +52,14 @@ class _CodeLayout:
         return ONE_PART
 
     def item_id(self, row: SourceRow) -> str:
-        return text_of(mapping_of(row, _TASK_KEYS), "task_id").strip()
+        return require_text(require_mapping(row, _TASK_KEYS), "task_id").strip()
 
     def item(self, row: SourceRow, item_id: str) -> QaItem:
-        values = mapping_of(row, _TASK_KEYS)
-        task = {key: text_of(values, key) for key in ("prompt", "entry_point", "test")}
+        values = require_mapping(row, _TASK_KEYS)
+        task = {key: require_text(values, key) for key in ("prompt", "entry_point", "test")}
         task["entry_point"] = task["entry_point"].strip()
         if isinstance(solution := values.get(_SOLUTION_KEY), str):
-            task[_SOLUTION_KEY] = readable(solution, _SOLUTION_KEY)
+            task[_SOLUTION_KEY] = require_readable(solution, _SOLUTION_KEY)
         _check_defines(task["test"], "check", "test")
         _check_defines(task["prompt"], task["entry_point"], "prompt")
         return QaItem(
@@ -71,7 +77,7 @@ class _CodeLayout:
 
 def _check_defines(code: str, function: str, what: str) -> None:
     """Raises RowFault unless a program, or the beginning of one, defines a function. Nothing of it is run."""
-    defined = defined_functions(code)
+    defined = find_defined_functions(code)
     if function not in defined:
         found = sorted(defined) or "no function, or no Python"
         raise RowFault(
@@ -82,7 +88,7 @@ def _check_defines(code: str, function: str, what: str) -> None:
         )
 
 
-def defined_functions(code: str) -> set[str]:
+def find_defined_functions(code: str) -> set[str]:
     """The functions that a program defines at its outermost level; none of what is no Python. A last function may lack its body."""
     for text in (code, code.rstrip() + _BODY):
         try:

@@ -14,11 +14,11 @@ from dtef_pipeline.asking.calls import UNKNOWN_LATENCY_S
 from dtef_pipeline.asking.models import IMPORTED, ModelSpec
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.identity import request_key
-from dtef_pipeline.qa.item_files.layout import mapping_of
+from dtef_pipeline.qa.item_files.layout import require_mapping
 from dtef_pipeline.qa.item_files.loaded import ItemLog, RowFault
-from dtef_pipeline.qa.item_files.rows import SourceRow, rows_of, whole_json
+from dtef_pipeline.qa.item_files.rows import SourceRow, read_rows, read_whole_json
 from dtef_pipeline.qa.model import ItemError
-from dtef_pipeline.text.nearest import nearest
+from dtef_pipeline.text.nearest import list_nearest
 
 ITEM_NAMED_BY = ("item_id", "task_id", "id", "index")
 """What names the item in a row: the first of them that is there."""
@@ -97,7 +97,7 @@ def read_imported(
     log, reader = ItemLog(strict=True), _RowReader(_Items(suite, item_ids, rules.numbers), rules, texts or {})
     answers: list[ImportedAnswer] = []
     skipped = 0
-    for row in rows_of(path, log):
+    for row in read_rows(path, log):
         try:
             answers += reader.read(row)
         except _UnknownItem as fault:
@@ -113,7 +113,7 @@ def read_numbers(path: Path) -> Numbers:
     """A JSON list of whole numbers, or an object of such lists by subject. Raises ItemError for another file."""
     allowed = "a JSON list of whole numbers, or an object of such lists by subject"
     try:
-        found = whole_json(path).value
+        found = read_whole_json(path).value
     except RowFault as fault:
         raise ItemError(fault.text, where=str(path), arrived=fault.found, allowed=allowed) from None
     for numbers in found.values() if isinstance(found, dict) else [found]:
@@ -122,25 +122,25 @@ def read_numbers(path: Path) -> Numbers:
     return found  # type: ignore[no-any-return]
 
 
-def imported_responses(
+def build_imported_responses(
     answers: Sequence[ImportedAnswer], prompt_ids: Mapping[str, str], snapshot: str, at: datetime
 ) -> ImportedResponses:
     """Each answer under the request key of its item's prompt. `prompt_ids`: by item. `at`: when they are added."""
-    specs = {name: imported_model(name) for name in dict.fromkeys(one.model for one in answers)}
+    specs = {name: build_imported_model(name) for name in dict.fromkeys(one.model for one in answers)}
     made: dict[str, Response] = {}
     outvoted = 0
     for one in answers:
         spec, prompt = specs[one.model], prompt_ids[one.item_id]
         key = request_key(prompt, spec.variant, one.draw, snapshot)
         usual: dict[str, Any] = {"finish_reason": None, "prompt_tokens": None, "completion_tokens": None, "cost_usd": None}
-        told = {**usual, "latency_s": UNKNOWN_LATENCY_S, **one.used}
+        details = {**usual, "latency_s": UNKNOWN_LATENCY_S, **one.used}
         served: dict[str, Any] = {"served_model": None, "fingerprint": None, "attempts": 1, "answered_at": at}
-        response = Response(key, prompt, spec.name, spec.variant, one.draw, snapshot, one.text, **told, **served)
+        response = Response(key, prompt, spec.name, spec.variant, one.draw, snapshot, one.text, **details, **served)
         outvoted += made.setdefault(key, response).text != one.text
     return ImportedResponses(list(made.values()), outvoted)
 
 
-def imported_model(name: str) -> ModelSpec:
+def build_imported_model(name: str) -> ModelSpec:
     """The model that stands for answers made elsewhere."""
     return ModelSpec(name=f"{IMPORTED}{name}", model=f"{IMPORTED}{name}")
 
@@ -176,24 +176,26 @@ class _Items:
         if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
             raise RowFault("item", f"{name} names no item", found=value, allowed=_ALLOWED_ROW)
         subject = next((values[one] for one in _SUBJECT_KEYS if isinstance(values.get(one), str)), None)
-        told = f"{subject}/{value}" if subject is not None else str(value)
-        place = self._place(value, subject, told)
+        details = f"{subject}/{value}" if subject is not None else str(value)
+        place = self._place(value, subject, details)
         for found in (str(place), f"{subject}/{place}", self._ends.get(str(place))):
             if found in self._known:
                 return found
-        raise self._unknown(told)
+        raise self._make_unknown_item(details)
 
-    def _place(self, value: int | str, subject: str | None, told: str) -> int | str:
+    def _place(self, value: int | str, subject: str | None, details: str) -> int | str:
         """What the item is called here."""
         if self.numbers is None or not isinstance(value, int):
             return value
         places = self._places.get(subject if isinstance(self.numbers, Mapping) else None, {})
         if value not in places:
-            raise self._unknown(f"{told}, which is not among the given numbers")
+            raise self._make_unknown_item(f"{details}, which is not among the given numbers")
         return places[value]
 
-    def _unknown(self, told: str) -> _UnknownItem:
-        return _UnknownItem("unknown_item", f"no such item in {self.suite}", found=told, allowed=nearest(told, self.ids))
+    def _make_unknown_item(self, details: str) -> _UnknownItem:
+        return _UnknownItem(
+            "unknown_item", f"no such item in {self.suite}", found=details, allowed=list_nearest(details, self.ids)
+        )
 
 
 class _RowReader:
@@ -206,18 +208,18 @@ class _RowReader:
         self._draws: Counter[tuple[str, str]] = Counter()
 
     def read(self, row: SourceRow) -> list[ImportedAnswer]:
-        values = mapping_of(row, (*ITEM_NAMED_BY[:1], *ANSWER_UNDER[:1], "model"))
-        model, texts, used = self._model(values), _texts(values), _used(values)
+        values = require_mapping(row, (*ITEM_NAMED_BY[:1], *ANSWER_UNDER[:1], "model"))
+        model, texts, used = self._read_model(values), _read_texts(values), _read_usage(values)
         item = self._items.named(values, self._rules.key)
-        first = self._first_draw(values, model, item, len(texts))
+        first = self._find_first_draw(values, model, item, len(texts))
         answers = [ImportedAnswer(item, model, first + place, text, used) for place, text in enumerate(texts)]
         for one in answers:
-            self._once(one, row)
+            self._require_once(one, row)
         prompt = values.get(_ROW_PROMPT_KEY)
         self.other_prompts += isinstance(prompt, str) and self._texts.get(item, "").strip() not in prompt
         return answers
 
-    def _model(self, values: Mapping[str, Any]) -> str:
+    def _read_model(self, values: Mapping[str, Any]) -> str:
         name = values.get("model")
         name = self._rules.model if name is None else name
         name = name.removeprefix(IMPORTED) if isinstance(name, str) else name
@@ -226,7 +228,7 @@ class _RowReader:
             raise RowFault("model", "model is no name of a model", found=name, allowed=allowed)
         return name
 
-    def _first_draw(self, values: Mapping[str, Any], model: str, item: str, number: int) -> int:
+    def _find_first_draw(self, values: Mapping[str, Any], model: str, item: str, number: int) -> int:
         if (draw := values.get("draw")) is not None:
             if type(draw) is not int or not 0 <= draw <= _MOST_DRAWS:
                 raise RowFault(
@@ -238,7 +240,7 @@ class _RowReader:
         self._draws[model, item] += number
         return self._draws[model, item] - number
 
-    def _once(self, one: ImportedAnswer, row: SourceRow) -> None:
+    def _require_once(self, one: ImportedAnswer, row: SourceRow) -> None:
         here = row.number + 1 if row.line is None else row.line
         if (there := self._seen.setdefault((one.model, one.item_id, one.draw), here)) != here:
             found = f"draw {one.draw} of {one.item_id} by {one.model}, as in line {there}"
@@ -246,7 +248,7 @@ class _RowReader:
             raise RowFault("duplicate", "the same answer stands twice", found=found, allowed=allowed)
 
 
-def _texts(values: Mapping[str, Any]) -> list[str]:
+def _read_texts(values: Mapping[str, Any]) -> list[str]:
     """The texts of a row, one per draw."""
     if (samples := values.get(SAMPLES_KEY)) is not None:
         if not isinstance(samples, list) or not samples or not all(isinstance(one, str) for one in samples):
@@ -260,12 +262,12 @@ def _texts(values: Mapping[str, Any]) -> list[str]:
     return [values[name]]
 
 
-def _used(values: Mapping[str, Any]) -> dict[str, Any]:
+def _read_usage(values: Mapping[str, Any]) -> dict[str, Any]:
     """What a row tells beside the text."""
-    return dict(_told_values(values))
+    return dict(_iterate_usage(values))
 
 
-def _told_values(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _iterate_usage(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, (is_allowed, allowed) in _BESIDE_TEXT.items():
         if (value := values.get(name)) is not None:
             if not is_allowed(value):
@@ -273,18 +275,18 @@ def _told_values(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _counts(value: Any) -> bool:
+def _is_small_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= _MOST_COUNT
 
 
-def _measures(value: Any) -> bool:
+def _is_usable_amount(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= _MOST_AMOUNT
 
 
 _BESIDE_TEXT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "finish_reason": (lambda value: isinstance(value, str), "a text such as stop or length"),
-    "prompt_tokens": (_counts, "a whole number from 0"),
-    "completion_tokens": (_counts, "a whole number from 0"),
-    "cost_usd": (_measures, "US dollars from 0"),
-    "latency_s": (_measures, "seconds (0: not known)"),
+    "prompt_tokens": (_is_small_count, "a whole number from 0"),
+    "completion_tokens": (_is_small_count, "a whole number from 0"),
+    "cost_usd": (_is_usable_amount, "US dollars from 0"),
+    "latency_s": (_is_usable_amount, "seconds (0: not known)"),
 }

@@ -21,7 +21,7 @@ class ItemTables(NamedTuple):
     qa_findings: pa.Table
 
 
-def item_tables(suite: str, part: str, loaded: LoadedItems, scorers_of: Callable[[QaItem], Sequence[str]]) -> ItemTables:
+def build_item_tables(suite: str, part: str, loaded: LoadedItems, scorers_of: Callable[[QaItem], Sequence[str]]) -> ItemTables:
     """The rows of one part of what was loaded; findings that are about no item in particular stand in every part.
 
     `scorers_of`: the scorers of an item, by name.
@@ -29,12 +29,14 @@ def item_tables(suite: str, part: str, loaded: LoadedItems, scorers_of: Callable
     items = [item for item in loaded.items if item.part == part]
     findings = [one for one in loaded.findings if one.part in (None, part)]
     at = {"suite": suite, "part": part}
-    rows = [{**at, "position": place, **_item_row(item), "scorers": list(scorers_of(item))} for place, item in enumerate(items)]
-    shown = [{**at, "position": place, **_example_row(item)} for place, item in enumerate(loaded.examples_of(part))]
+    rows = [
+        {**at, "position": place, **_make_item_row(item), "scorers": list(scorers_of(item))} for place, item in enumerate(items)
+    ]
+    shown = [{**at, "position": place, **_make_example_row(item)} for place, item in enumerate(loaded.select_examples(part))]
     return ItemTables(
         pa.Table.from_pylist(rows, schema=QA_ITEMS),
         pa.Table.from_pylist(shown, schema=QA_EXAMPLES),
-        pa.Table.from_pylist([{**at, **_finding_row(one)} for one in findings], schema=QA_FINDINGS),
+        pa.Table.from_pylist([{**at, **_make_finding_row(one)} for one in findings], schema=QA_FINDINGS),
     )
 
 
@@ -43,7 +45,7 @@ def truth_id(item: QaItem) -> str:
     return digest("truth", item.type, item.options, item.reference)
 
 
-def stored_items(rows: pa.Table) -> list[QaItem]:
+def read_stored_items(rows: pa.Table) -> list[QaItem]:
     """The items of rows of `qa_items`, in their order."""
     return [
         QaItem(
@@ -64,7 +66,7 @@ def stored_items(rows: pa.Table) -> list[QaItem]:
     ]
 
 
-def stored_examples(rows: pa.Table, type: str) -> list[QaItem]:
+def read_stored_examples(rows: pa.Table, type: str) -> list[QaItem]:
     """The examples of rows of `qa_examples`, as items of a type."""
     return [
         QaItem(
@@ -81,7 +83,7 @@ def stored_examples(rows: pa.Table, type: str) -> list[QaItem]:
     ]
 
 
-def _item_row(item: QaItem) -> dict[str, object]:
+def _make_item_row(item: QaItem) -> dict[str, object]:
     return {
         "item_id": item.item_id,
         "type": item.type,
@@ -97,11 +99,11 @@ def _item_row(item: QaItem) -> dict[str, object]:
     }
 
 
-def _example_row(item: QaItem) -> dict[str, object]:
+def _make_example_row(item: QaItem) -> dict[str, object]:
     return {"text": item.text, "options": list(item.options), "reference": item.reference, "solution": item.solution}
 
 
-def _finding_row(finding: ItemFinding) -> dict[str, object]:
+def _make_finding_row(finding: ItemFinding) -> dict[str, object]:
     return {
         "level": finding.level,
         "code": finding.code,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from pathlib import Path
 from typing import Any, Protocol
 
-from dtef_pipeline.identity import normalized
+from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.qa.item_files.loaded import ItemLog, RowFault
-from dtef_pipeline.qa.item_files.rows import DoubledKeys, SourceRow, no_text, rows_of
+from dtef_pipeline.qa.item_files.rows import DoubledKeys, SourceRow, has_invalid_text, read_rows
 from dtef_pipeline.qa.item_files.splits import is_later_shard
 from dtef_pipeline.qa.model import ItemError, QaItem
 
@@ -37,7 +37,7 @@ class ItemLayout(Protocol):
         """The item of the row."""
 
 
-def items_of_files(
+def iterate_items_of_files(
     files: Iterable[Path], layout_of: Callable[[Path], ItemLayout], log: ItemLog, taken: set[str], *, warn: bool = True
 ) -> Iterator[QaItem]:
     """The items of files, one file after the other; what is wrong with the others is logged. The rows of shards are counted on.
@@ -47,18 +47,18 @@ def items_of_files(
     before, counted_on = None, 0
     for file in files:
         first = counted_on if before and is_later_shard(file, before) else 0
-        counted_on = yield from _items_of(file, layout_of(file), log, taken, first, warn=warn)
+        counted_on = yield from _iterate_items_of_file(file, layout_of(file), log, taken, first, warn=warn)
         before = file
 
 
-def _items_of(
+def _iterate_items_of_file(
     path: Path, layout: ItemLayout, log: ItemLog, taken: set[str], first: int, *, warn: bool
 ) -> Generator[QaItem, None, int]:
     """The items of a file whose first row has this number; gives back the number that a row behind its last one would have."""
     whole = log.part = layout.part(None)
     asked: dict[tuple[str, ...], QaItem] = {}
     behind = first
-    for found in rows_of(path, log):
+    for found in read_rows(path, log):
         row = found._replace(number=found.number + first)
         behind, item_id = row.number + 1, None
         try:
@@ -90,25 +90,30 @@ def warn_of_flags(item: QaItem, path: Path, log: ItemLog) -> None:
     """Logs what was noticed about the options of an item."""
     for flag in item.flags:
         if flag in _FLAG_TEXTS:
-            log.warning(RowFault(flag, _FLAG_TEXTS[flag], found=_noticed(item.options)), path, item.source_line, item.item_id)
+            log.warning(
+                RowFault(flag, _FLAG_TEXTS[flag], found=_find_repeated_option(item.options)),
+                path,
+                item.source_line,
+                item.item_id,
+            )
 
 
 def _warn_of_repeat(item: QaItem, asked: dict[tuple[str, ...], QaItem], path: Path, log: ItemLog) -> None:
     """Logs an item that asks what an earlier one of the file asks: the same text and options. Both are kept."""
-    first = asked.setdefault((normalized(item.text), *map(normalized, item.options)), item)
+    first = asked.setdefault((normalize_text(item.text), *map(normalize_text, item.options)), item)
     if first is not item:
         place = first.item_id if first.source_line is None else f"{first.item_id} in line {first.source_line}"
         fault = RowFault(REPEATED_TEXT, "an earlier row asks the same; both are kept, and count twice", found=place)
         log.warning(fault, path, item.source_line, item.item_id)
 
 
-def _noticed(options: Sequence[str]) -> str:
+def _find_repeated_option(options: Sequence[str]) -> str:
     """The option without a text, else the first that stands before."""
-    alike = [normalized(option) for option in options]
+    alike = [normalize_text(option) for option in options]
     return next(option for place, option in enumerate(options) if not alike[place] or alike[place] in alike[:place])
 
 
-def existing_path(path: Path) -> Path:
+def require_path(path: Path) -> Path:
     """The path. Raises ItemError when neither a file nor a folder is there, or nobody may look."""
     try:
         if path.is_file() or path.is_dir():
@@ -118,7 +123,7 @@ def existing_path(path: Path) -> Path:
     raise ItemError("there is no such file or folder", where=str(path))
 
 
-def mapping_of(row: SourceRow, needed: Iterable[str]) -> Mapping[str, Any]:
+def require_mapping(row: SourceRow, needed: Iterable[str]) -> Mapping[str, Any]:
     """The values of a row by their names. Raises RowFault for a row that is no mapping, and for a name that stands twice."""
     if not isinstance(row.values, dict):
         raise RowFault("no_object", "the row is no object", found=row.values, allowed=f"an object with {', '.join(needed)}")
@@ -127,7 +132,7 @@ def mapping_of(row: SourceRow, needed: Iterable[str]) -> Mapping[str, Any]:
     return row.values
 
 
-def text_of(values: Mapping[str, Any], *names: str) -> str:
+def require_text(values: Mapping[str, Any], *names: str) -> str:
     """The text under the first of the names that is there. Raises RowFault for what is no text, or a blank one."""
     name = next((name for name in names if name in values), names[0])
     if name not in values:
@@ -135,28 +140,28 @@ def text_of(values: Mapping[str, Any], *names: str) -> str:
     text = values[name]
     if not isinstance(text, str) or not text.strip():
         raise RowFault("text", f"{name} is no text", found=text, allowed="a text that is not blank")
-    return readable(text, name)
+    return require_readable(text, name)
 
 
-def readable(text: str, what: str) -> str:
+def require_readable(text: str, what: str) -> str:
     """The text. Raises RowFault for one with what no text can hold."""
-    if no_text(text):
+    if has_invalid_text(text):
         raise RowFault("encoding", f"{what} holds what is no UTF-8 text", found=text, allowed="UTF-8 without NUL")
     return text
 
 
-def number_of(row: SourceRow, values: Mapping[str, Any]) -> str:
+def number_row(row: SourceRow, values: Mapping[str, Any]) -> str:
     """What tells a row apart within its file or part: an `id`, `index` or `question_id` that it states, else its place, from 0."""
     name = next((name for name in _NUMBER_KEYS if values.get(name) is not None), None)
     if name is None:
         return str(row.number)
     value = values[name]
-    if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip() or no_text(str(value)):
+    if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip() or has_invalid_text(str(value)):
         raise RowFault("id", f"{name} is no id", found=value, allowed="a whole number or a text")
     return str(value).strip()
 
 
-def part_name(text: object, fallback: str) -> str:
+def read_part_name(text: object, fallback: str) -> str:
     """The name of a part as a row states it, else the fallback. Raises RowFault for what cannot be a name."""
     if text is None or (isinstance(text, str) and not text.strip()):
         return fallback
@@ -165,23 +170,23 @@ def part_name(text: object, fallback: str) -> str:
     return text.strip()
 
 
-def options_of(values: object) -> tuple[str, ...]:
+def read_options(values: object) -> tuple[str, ...]:
     """The options of a row. Raises RowFault for what is no list of 2 to 10 texts."""
     allowed = f"a list of texts, {FEWEST_OPTIONS} to {MOST_OPTIONS} of them"
     if not isinstance(values, (list, tuple)) or not all(isinstance(option, str) for option in values):
         raise RowFault("options", "the options are no list of texts", found=values, allowed=allowed)
     if not FEWEST_OPTIONS <= len(values) <= MOST_OPTIONS:
         raise RowFault("options", "too few or too many options", found=len(values), allowed=allowed)
-    return tuple(readable(option, "an option") for option in values)
+    return tuple(require_readable(option, "an option") for option in values)
 
 
-def flags_of(options: Sequence[str]) -> tuple[str, ...]:
+def flag_options(options: Sequence[str]) -> tuple[str, ...]:
     """What is noticed about options: `empty_option`, `equal_options`."""
-    alike = {normalized(option) for option in options}
+    alike = {normalize_text(option) for option in options}
     return (*([EMPTY_OPTION] if "" in alike else []), *([EQUAL_OPTIONS] if len(alike) < len(options) else []))
 
 
-def letter_of(answer: object, options: int, *, digits_count: bool = False) -> str:
+def read_option_letter(answer: object, options: int, *, digits_count: bool = False) -> str:
     """The letter of an answer that is a letter, or a place from 0. Raises RowFault for one outside the options.
 
     `digits_count`: whether a text of digits is a place, as in tables in which everything is text.

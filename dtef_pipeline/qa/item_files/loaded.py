@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dtef_pipeline.qa.model import ItemError, QaItem
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 ANSWERS_CODE = "answers"
 """The kind of finding that leaves out an answer that the file holds, and keeps its item."""
@@ -80,7 +80,7 @@ class LoadedItems:
         """What was left out."""
         return tuple(finding for finding in self.findings if finding.level == ERROR_LEVEL)
 
-    def examples_of(self, part: str) -> tuple[QaItem, ...]:
+    def select_examples(self, part: str) -> tuple[QaItem, ...]:
         """The examples of one part, in file order."""
         return tuple(example for example in self.examples if example.part == part)
 
@@ -111,7 +111,7 @@ class ItemLog:
         if not self.unlisted:
             return tuple(self.found)
         last = self.found[-1]
-        text = f"{counted(self.unlisted, 'more finding')}, here and in files after it"
+        text = f"{format_count(self.unlisted, 'more finding')}, here and in files after it"
         return (*self.found, ItemFinding(ERROR_LEVEL, "more", last.file, None, None, None, None, text))
 
     @property
@@ -135,7 +135,7 @@ class ItemLog:
         if len(self.found) >= MOST_FINDINGS:
             self.unlisted += 1
             return
-        found = None if fault.found is None else shortened_value(fault.found)
+        found = None if fault.found is None else format_shortened(fault.found)
         self.found.append(ItemFinding(level, fault.code, str(file), line, item_id, found, fault.allowed, fault.text, self.part))
 
 
@@ -146,10 +146,10 @@ class _Shortened:
         self._value = value
 
     def __repr__(self) -> str:
-        return shortened_value(self._value)
+        return format_shortened(self._value)
 
 
-def shortened_value(value: object) -> str:
+def format_shortened(value: object) -> str:
     """A value as messages show it: at most 80 characters, with every character that a terminal would obey escaped."""
     if isinstance(value, str) and len(value) > _LONGEST_FOUND:
         return f"{value[:_LONGEST_FOUND]!r}..."

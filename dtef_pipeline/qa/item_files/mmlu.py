@@ -11,20 +11,20 @@ from typing import Any
 from dtef_pipeline.qa.item_files.layout import (
     FEWEST_OPTIONS,
     ITEM_LETTERS,
-    existing_path,
-    flags_of,
-    items_of_files,
-    letter_of,
-    mapping_of,
-    number_of,
-    options_of,
-    part_name,
-    readable,
-    text_of,
+    flag_options,
+    iterate_items_of_files,
+    number_row,
+    read_option_letter,
+    read_options,
+    read_part_name,
+    require_mapping,
+    require_path,
+    require_readable,
+    require_text,
 )
 from dtef_pipeline.qa.item_files.loaded import ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.rows import CSV_ENDING, SourceRow
-from dtef_pipeline.qa.item_files.splits import ONE_PART, files_of_split, name_without_split
+from dtef_pipeline.qa.item_files.splits import ONE_PART, find_split_files, name_without_split
 from dtef_pipeline.qa.model import QaItem
 
 CHOICE_TYPE = "choice"
@@ -45,9 +45,11 @@ def load_mmlu(path: Path, *, suite: str = "mmlu", strict: bool = False) -> Loade
     files beside are the examples. With `strict` the first row that is not usable raises ItemError, as does a path where nothing is.
     """
     log, taken = ItemLog(strict), set[str]()
-    found = files_of_split(existing_path(path), log)
-    items = tuple(items_of_files(found.items, lambda file: _ChoiceLayout(file, suite), log, taken))
-    examples = tuple(items_of_files(found.examples, lambda file: _ChoiceLayout(file, suite, of="dev/"), log, taken, warn=False))
+    found = find_split_files(require_path(path), log)
+    items = tuple(iterate_items_of_files(found.items, lambda file: _ChoiceLayout(file, suite), log, taken))
+    examples = tuple(
+        iterate_items_of_files(found.examples, lambda file: _ChoiceLayout(file, suite, of="dev/"), log, taken, warn=False)
+    )
     return LoadedItems(items, log.findings, examples)
 
 
@@ -64,16 +66,16 @@ class _ChoiceLayout:
             return name_without_split(self.file) if self._is_csv else None
         values = row.values if isinstance(row.values, dict) else {}
         stated = next((values[key] for key in _PART_KEYS if values.get(key) is not None), None)
-        return part_name(stated, name_without_split(self.file))
+        return read_part_name(stated, name_without_split(self.file))
 
     def item_id(self, row: SourceRow) -> str:
-        return f"{self.part(row)}/{self.of}{number_of(row, row.values if isinstance(row.values, dict) else {})}"
+        return f"{self.part(row)}/{self.of}{number_row(row, row.values if isinstance(row.values, dict) else {})}"
 
     def item(self, row: SourceRow, item_id: str) -> QaItem:
         is_bare = isinstance(row.values, list) and self._is_csv
-        values = _named_cells(row.values) if is_bare else mapping_of(row, _OBJECT_KEYS)
-        question = text_of(values, "question")
-        options = options_of(_choices(values))
+        values = _name_cells(row.values) if is_bare else require_mapping(row, _OBJECT_KEYS)
+        question = require_text(values, "question")
+        options = read_options(_read_choices(values))
         if "answer" not in values:
             raise RowFault(
                 "missing", "answer is missing", found=sorted(map(str, values)), allowed=f"a row with {', '.join(_OBJECT_KEYS)}"
@@ -86,11 +88,13 @@ class _ChoiceLayout:
             type=CHOICE_TYPE,
             text=question,
             options=options,
-            reference=letter_of(values["answer"], len(options), digits_count=self._is_csv and isinstance(row.values, dict)),
+            reference=read_option_letter(
+                values["answer"], len(options), digits_count=self._is_csv and isinstance(row.values, dict)
+            ),
             cluster=part,
             source_line=row.line,
-            flags=flags_of(options),
-            solution=_solution(values),
+            flags=flag_options(options),
+            solution=_read_solution(values),
         )
 
     @property
@@ -98,7 +102,7 @@ class _ChoiceLayout:
         return self.file.name.lower().endswith(CSV_ENDING)
 
 
-def _named_cells(cells: list[str]) -> Mapping[str, Any]:
+def _name_cells(cells: list[str]) -> Mapping[str, Any]:
     """The cells of a row without a header, by their names."""
     if len(cells) != _BARE_CELLS:
         raise RowFault(
@@ -110,12 +114,12 @@ def _named_cells(cells: list[str]) -> Mapping[str, Any]:
     return {"question": cells[0], "choices": cells[1:-1], "answer": cells[-1]}
 
 
-def _choices(values: Mapping[str, Any]) -> object:
+def _read_choices(values: Mapping[str, Any]) -> object:
     """The options, whichever way they are written: as a list, or as columns `A`... or `choice0`..., of which the last may be blank."""
     for key in _LIST_KEYS:
         if key in values:
             return values[key]
-    places = {_place(found): values[key] for key in values if (found := _CHOICE_COLUMN.fullmatch(str(key).lower()))}
+    places = {_read_option_place(found): values[key] for key in values if (found := _CHOICE_COLUMN.fullmatch(str(key).lower()))}
     if sorted(places) != list(range(len(places))) or not places:
         raise RowFault(
             "missing", "there are no options", found=sorted(map(str, values)), allowed=f"choices, or a header {_CHOICE_HEADERS}"
@@ -126,11 +130,11 @@ def _choices(values: Mapping[str, Any]) -> object:
     return options
 
 
-def _place(found: re.Match[str]) -> int:
+def _read_option_place(found: re.Match[str]) -> int:
     return int(found[1]) if found[1] else ITEM_LETTERS.index(found[2].upper())
 
 
-def _solution(values: Mapping[str, Any]) -> str:
+def _read_solution(values: Mapping[str, Any]) -> str:
     """The working of a worked example, where there is one."""
     working = values.get("cot_content")
-    return readable(working, "cot_content").strip() if isinstance(working, str) else ""
+    return require_readable(working, "cot_content").strip() if isinstance(working, str) else ""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from dtef_pipeline.qa.item_files.loaded import ItemLog, RowFault
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 JSON_LINES, CSV_ENDING, PARQUET_ENDING = (".jsonl", ".jsonl.gz"), ".csv", ".parquet"
 TABLE_ENDINGS = (*JSON_LINES, CSV_ENDING, PARQUET_ENDING)
@@ -44,28 +44,28 @@ class DoubledKeys(dict[str, Any]):
     doubled: str
 
 
-def no_text(text: str) -> bool:
+def has_invalid_text(text: str) -> bool:
     """Whether a text holds what no text can: half of a character, a byte that is not UTF-8, or the character NUL."""
     return bool(_NEVER_IN_TEXT.search(text))
 
 
-def json_lines(path: Path, log: ItemLog) -> Iterator[SourceRow]:
+def read_json_lines(path: Path, log: ItemLog) -> Iterator[SourceRow]:
     """The objects of a file with one JSON value per line; blank lines are passed over, and lines that are none are logged."""
-    with _opened(path) as file:
-        for number, line in enumerate(_lines(file)):
+    with _open_rows(path) as file:
+        for number, line in enumerate(_iterate_lines(file)):
             if isinstance(line, RowFault):
                 log.error(line, path, number + 1)
             elif line.strip():
                 try:
-                    yield SourceRow(number, number + 1, json_value(line, number + 1))
+                    yield SourceRow(number, number + 1, parse_json_value(line, number + 1))
                 except RowFault as fault:
                     log.error(fault, path, number + 1)
 
 
-def json_value(data: bytes, line: int | None = None) -> Any:
+def parse_json_value(data: bytes, line: int | None = None) -> Any:
     """A JSON value. Raises RowFault for other bytes. `line`: what errors of the parser are counted from is one line of many."""
     try:
-        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_mark_doubled_keys)
     except UnicodeDecodeError as error:
         raise RowFault(
             "encoding", "the text is not UTF-8", found=f"byte 0x{error.object[error.start]:02x}", allowed="UTF-8"
@@ -80,7 +80,7 @@ def json_value(data: bytes, line: int | None = None) -> Any:
         raise RowFault("json", f"not readable as JSON: {reason}", allowed="JSON") from error
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _mark_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) == len(pairs):
         return found
@@ -90,13 +90,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return marked
 
 
-def csv_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
+def read_csv_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
     """The rows of a CSV file, cells as text whatever they say. Rows without any cell are passed over and not counted.
 
     A first row with the cells `question` and `answer` is a header: each row is then a mapping of its names, in small letters.
     """
     header: list[str] = []
-    for number, (line, cells) in enumerate(_csv_cells(path, log)):
+    for number, (line, cells) in enumerate(_read_csv_cells(path, log)):
         names = [cell.strip().lower() for cell in cells]
         if number == 0 and set(names) >= _HEADER_CELLS:
             header = names
@@ -111,12 +111,12 @@ def csv_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
             yield SourceRow(number, line, cells)
 
 
-def _csv_cells(path: Path, log: ItemLog) -> Iterator[tuple[int, list[str]]]:
+def _read_csv_cells(path: Path, log: ItemLog) -> Iterator[tuple[int, list[str]]]:
     """(line, cells) of each row; no cells where a row cannot be read, which is logged."""
-    with _opened(path) as file:
+    with _open_rows(path) as file:
         data = file.read(MOST_UNPACKED_BYTES + 1)
     if len(data) > MOST_UNPACKED_BYTES:
-        raise _too_large()
+        raise _make_size_fault()
     reader = csv.reader(io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline=""))
     line = 1
     while True:
@@ -134,7 +134,7 @@ def _csv_cells(path: Path, log: ItemLog) -> Iterator[tuple[int, list[str]]]:
         line = reader.line_num + 1
 
 
-def parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
+def read_parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
     """The rows of a Parquet file as mappings. Raises RowFault for a file that is none, or is too large."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -142,13 +142,13 @@ def parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
     try:
         with pq.ParquetFile(path) as file:
             if file.metadata.num_rows > _MOST_PARQUET_ROWS:
-                found = counted(file.metadata.num_rows, "row")
+                found = format_count(file.metadata.num_rows, "row")
                 raise RowFault("too_large", "the file has too many rows", found=found, allowed=f"{_MOST_PARQUET_ROWS:,}")
             size = number = 0
             for batch in file.iter_batches(batch_size=_PARQUET_BATCH):
                 size += batch.nbytes
                 if size > MOST_UNPACKED_BYTES:
-                    raise _too_large()
+                    raise _make_size_fault()
                 for values in batch.to_pylist():
                     yield SourceRow(number, None, values)
                     number += 1
@@ -158,30 +158,30 @@ def parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
         raise RowFault("unreadable", f"not readable as Parquet: {error}", allowed="a Parquet file") from error
 
 
-def rows_of(path: Path, log: ItemLog) -> Iterator[SourceRow]:
+def read_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
     """The rows of a file of any of the endings. What keeps the file, or the rest of it, from being read is logged."""
     known, is_empty = log.total, True
     try:
-        for row in reader_of(path)(path, log):
+        for row in choose_reader(path)(path, log):
             is_empty = False
             yield row
     except RowFault as fault:
         log.error(fault, path)
     except (OSError, EOFError, zlib.error) as error:
-        log.error(unreadable(error), path)
+        log.error(make_unreadable_fault(error), path)
     if is_empty and log.total == known:
         log.error(RowFault("empty", "the file has no rows"), path)
 
 
-def reader_of(path: Path) -> Callable[[Path, ItemLog], Iterator[SourceRow]]:
+def choose_reader(path: Path) -> Callable[[Path, ItemLog], Iterator[SourceRow]]:
     """How the rows of a file are read, by the ending of its name, in capitals too. Raises RowFault for another one."""
     name = path.name.lower()
     if name.endswith(JSON_LINES):
-        return json_lines
+        return read_json_lines
     if name.endswith(CSV_ENDING):
-        return csv_rows
+        return read_csv_rows
     if name.endswith(PARQUET_ENDING):
-        return parquet_rows
+        return read_parquet_rows
     raise RowFault("ending", "a file of another kind", found=path.name, allowed=TABLE_ENDINGS)
 
 
@@ -192,26 +192,26 @@ class JsonFile(NamedTuple):
     text: str
 
 
-def whole_json(path: Path) -> JsonFile:
+def read_whole_json(path: Path) -> JsonFile:
     """The JSON value that a file is. Raises RowFault for what is none."""
     try:
-        with _opened(path) as file:
+        with _open_rows(path) as file:
             data = file.read(MOST_UNPACKED_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise unreadable(error) from error
+        raise make_unreadable_fault(error) from error
     if len(data) > MOST_UNPACKED_BYTES:
-        raise _too_large()
+        raise _make_size_fault()
     if not data.strip():
         raise RowFault("empty", "the file is empty")
-    return JsonFile(json_value(data), data.decode("utf-8-sig"))
+    return JsonFile(parse_json_value(data), data.decode("utf-8-sig"))
 
 
-def unreadable(error: Exception) -> RowFault:
+def make_unreadable_fault(error: Exception) -> RowFault:
     """The system cannot read a file, or it is packed and damaged."""
     return RowFault("unreadable", f"the file cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
-def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
+def _open_rows(path: Path) -> IO[bytes] | gzip.GzipFile:
     with path.open("rb") as file:
         start = file.read(3)
     if start[:2] == b"\x1f\x8b":
@@ -221,7 +221,7 @@ def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
     return path.open("rb")
 
 
-def _lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes | RowFault]:
+def _iterate_lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes | RowFault]:
     """Every line; in place of one that is too long, what is wrong with it. Raises RowFault at the end of what a file may hold."""
     size = 0
     while line := file.readline(LONGEST_ROW + 1):
@@ -232,9 +232,9 @@ def _lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes | RowFault]:
             if size > MOST_UNPACKED_BYTES:
                 break
         if size > MOST_UNPACKED_BYTES:
-            raise _too_large()
+            raise _make_size_fault()
         yield RowFault("long_row", "the line is too long", allowed=f"{LONGEST_ROW:,} bytes") if is_long else line
 
 
-def _too_large() -> RowFault:
+def _make_size_fault() -> RowFault:
     return RowFault("too_large", "the file is too large, unpacked", allowed=f"{MOST_UNPACKED_BYTES:,} bytes")

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from dtef_pipeline.qa.item_files.layout import (
-    existing_path,
-    flags_of,
-    mapping_of,
-    number_of,
-    options_of,
-    readable,
+    flag_options,
+    number_row,
+    read_options,
+    require_mapping,
+    require_path,
+    require_readable,
+    require_text,
     take,
-    text_of,
     warn_of_flags,
 )
 from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, GivenAnswer, ItemLog, LoadedItems, RowFault
-from dtef_pipeline.qa.item_files.rows import DoubledKeys, JsonFile, SourceRow, whole_json
+from dtef_pipeline.qa.item_files.rows import DoubledKeys, JsonFile, SourceRow, read_whole_json
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 
 SOCIOSCOPE_TYPES = ("Yes/No", "ListOne", "ListMany", "PickOne", "PickMany", "Yes/No with Rationale")
@@ -66,12 +66,12 @@ def load_socioscope(
     Raises:
         ItemError: for a path where no file is.
     """
-    if existing_path(path).is_dir():
+    if require_path(path).is_dir():
         raise ItemError("a folder", where=str(path), allowed="a JSON file with qa_pairs")
     part = part or path.stem
     log = ItemLog(strict, part=part)
     try:
-        pairs = _pairs(whole_json(path))
+        pairs = _list_pairs(read_whole_json(path))
     except RowFault as fault:
         log.error(fault, path)
         return LoadedItems(findings=log.findings)
@@ -82,7 +82,7 @@ def load_socioscope(
     )
 
 
-def _pairs(file: JsonFile) -> list[SourceRow]:
+def _list_pairs(file: JsonFile) -> list[SourceRow]:
     allowed = 'an object with a list, once: {"qa_pairs": [...]}'
     value = file.value
     pairs = value.get("qa_pairs") if isinstance(value, dict) and not isinstance(value, DoubledKeys) else None
@@ -90,7 +90,7 @@ def _pairs(file: JsonFile) -> list[SourceRow]:
         raise RowFault("qa_pairs", "there are no qa_pairs", found=value, allowed=allowed)
     if not pairs:
         raise RowFault("empty", "the file has no questions", allowed=allowed)
-    lines = member_lines(file.text, "qa_pairs")
+    lines = find_member_lines(file.text, "qa_pairs")
     return [SourceRow(number, line, pair) for number, (line, pair) in enumerate(zip(lines, pairs, strict=True))]
 
 
@@ -109,54 +109,54 @@ class _PairReader:
         """The item of a pair and its answers; nothing where the pair is not usable, which is logged."""
         item_id = f"{self._part}/{row.number}"
         try:
-            pair = mapping_of(row, _PAIR_KEYS)
-            item_id = f"{self._part}/{number_of(row, pair)}"
-            item = self._item(pair, item_id, row.line)
+            pair = require_mapping(row, _PAIR_KEYS)
+            item_id = f"{self._part}/{number_row(row, pair)}"
+            item = self._read_item(pair, item_id, row.line)
             if self._check_metric is not None and not {UNKNOWN_TYPE, EMPTY_METRIC} & set(item.flags):
-                _checked(item, self._check_metric)
+                _check_item_metric(item, self._check_metric)
             take(item_id, self._taken)
         except RowFault as fault:
             self._log.error(fault, self._path, row.line, item_id)
             return
         self._warn(item)
-        yield item, list(self._answers(pair.get("answers"), item))
+        yield item, list(self._read_answers(pair.get("answers"), item))
 
-    def _item(self, pair: Mapping[str, Any], item_id: str, line: int | None) -> QaItem:
-        question = _question(pair.get("question"))
-        stated = text_of(question, "type").strip()
+    def _read_item(self, pair: Mapping[str, Any], item_id: str, line: int | None) -> QaItem:
+        question = _require_question(pair.get("question"))
+        stated = require_text(question, "type").strip()
         type_ = _TYPE_SPELLED.get(" ".join(stated.casefold().split()), stated)
-        evidence = _evidence(pair.get("evidence"))
-        reference = _metric(question.get("metric"))
+        evidence = _read_evidence(pair.get("evidence"))
+        reference = _read_metric_text(question.get("metric"))
         item = QaItem(
             item_id=item_id,
             suite=self._suite,
             part=self._part,
             type=type_,
-            text=text_of(question, "text"),
-            options=_options(question, type_),
+            text=require_text(question, "text"),
+            options=_read_pick_options(question, type_),
             reference=reference,
             cluster=evidence[0][0] if evidence else item_id,
             source_line=line,
-            quotes=_quotes(pair.get("quotes"), evidence),
+            quotes=_read_quotes(pair.get("quotes"), evidence),
         )
         unknown = [UNKNOWN_TYPE] if type_ not in SOCIOSCOPE_TYPES else []
         empty = [] if reference.strip() else [EMPTY_METRIC]
-        return replace(item, flags=(*unknown, *empty, *(flags_of(item.options) if item.options else ())))
+        return replace(item, flags=(*unknown, *empty, *(flag_options(item.options) if item.options else ())))
 
     def _warn(self, item: QaItem) -> None:
         warn_of_flags(item, self._path, self._log)
         if UNKNOWN_TYPE in item.flags:
             text = "nobody scores this type; the item is kept, without scores"
-            self._warning(item, RowFault(UNKNOWN_TYPE, text, found=item.type, allowed=SOCIOSCOPE_TYPES))
+            self._log_warning(item, RowFault(UNKNOWN_TYPE, text, found=item.type, allowed=SOCIOSCOPE_TYPES))
         if EMPTY_METRIC in item.flags:
-            self._warning(
+            self._log_warning(
                 item,
                 RowFault(EMPTY_METRIC, "the metric is empty; the item is kept, without scores", allowed="what is expected"),
             )
         if self._turn_text is not None:
             for quote in item.quotes:
                 if fault := self._quote_fault(quote, self._turn_text):
-                    self._warning(item, fault)
+                    self._log_warning(item, fault)
 
     def _warn_of_source(self, answer: GivenAnswer, item: QaItem) -> None:
         """Of a transcript that is not there, the first time that an answer names it."""
@@ -165,7 +165,7 @@ class _PairReader:
         if self._turn_text(answer.source, None) is None:
             self._absent.add(answer.source)
             text = f"answer {answer.number} is of a source that is none of the transcripts"
-            self._warning(item, RowFault("no_such_source", text, found=answer.source, allowed="a file of the transcripts"))
+            self._log_warning(item, RowFault("no_such_source", text, found=answer.source, allowed="a file of the transcripts"))
 
     def _quote_fault(self, quote: Quote, turn_text: TurnText) -> RowFault | None:
         """As the function of this name; of a file that is not there at all, only the first time."""
@@ -176,17 +176,17 @@ class _PairReader:
         self._absent.add(quote.file)
         return _quote_fault(replace(quote, turn=None), turn_text)
 
-    def _warning(self, item: QaItem, fault: RowFault) -> None:
+    def _log_warning(self, item: QaItem, fault: RowFault) -> None:
         self._log.warning(fault, self._path, item.source_line, item.item_id)
 
-    def _answers(self, answers: object, item: QaItem) -> Iterator[GivenAnswer]:
+    def _read_answers(self, answers: object, item: QaItem) -> Iterator[GivenAnswer]:
         if not isinstance(answers, list | None):
             fault = RowFault(ANSWERS_CODE, "answers is no list", found=answers, allowed=f"a list of {_ANSWER_ALLOWED}")
             self._log.error(fault, self._path, item.source_line, item.item_id)
             return
         for number, answer in enumerate(answers or ()):
             try:
-                given = _answer(answer, number, item.item_id)
+                given = _read_answer(answer, number, item.item_id)
                 self._warn_of_source(given, item)
                 yield given
             except RowFault as fault:
@@ -194,7 +194,7 @@ class _PairReader:
                 self._log.error(fault, self._path, item.source_line, item.item_id)
 
 
-def _question(value: object) -> Mapping[str, Any]:
+def _require_question(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise RowFault(
             "question",
@@ -207,16 +207,16 @@ def _question(value: object) -> Mapping[str, Any]:
     return value
 
 
-def _metric(value: object) -> str:
+def _read_metric_text(value: object) -> str:
     """The metric as text: what is no text in the file is JSON. Whether it can be read is for its scorer to say."""
     if isinstance(value, str):
-        return readable(value, "metric")
+        return require_readable(value, "metric")
     if isinstance(value, DoubledKeys):
         raise RowFault("metric", "a value of the metric stands twice", found=value.doubled, allowed="each value once")
-    return "" if value is None else readable(json.dumps(value, ensure_ascii=False), "metric")
+    return "" if value is None else require_readable(json.dumps(value, ensure_ascii=False), "metric")
 
 
-def _checked(item: QaItem, check_metric: CheckMetric) -> None:
+def _check_item_metric(item: QaItem, check_metric: CheckMetric) -> None:
     try:
         check_metric(item)
     except ItemError as error:
@@ -225,15 +225,15 @@ def _checked(item: QaItem, check_metric: CheckMetric) -> None:
         ) from error
 
 
-def _options(question: Mapping[str, Any], type_: str) -> tuple[str, ...]:
+def _read_pick_options(question: Mapping[str, Any], type_: str) -> tuple[str, ...]:
     """What is picked from; none for a type that picks nothing."""
     if type_ in SOCIOSCOPE_TYPES and type_ not in PICKING_TYPES:
         return ()
     options = question.get("options")
-    return () if options is None and type_ not in PICKING_TYPES else options_of(options)
+    return () if options is None and type_ not in PICKING_TYPES else read_options(options)
 
 
-def _evidence(value: object) -> list[tuple[str, int | None]]:
+def _read_evidence(value: object) -> list[tuple[str, int | None]]:
     """(file, turn) of each piece of evidence."""
     fault = RowFault("evidence", "the evidence cannot be read", found=value, allowed=_EVIDENCE_ALLOWED)
     if not isinstance(value, list | None):
@@ -243,15 +243,15 @@ def _evidence(value: object) -> list[tuple[str, int | None]]:
         turn = one.get("turn") if isinstance(one, dict) else None
         if not isinstance(one, dict) or isinstance(turn, bool) or not isinstance(turn, int | None):
             raise fault
-        found.append((text_of(one, "file"), turn))
+        found.append((require_text(one, "file"), turn))
     return found
 
 
-def _quotes(value: object, evidence: Sequence[tuple[str, int | None]]) -> tuple[Quote, ...]:
+def _read_quotes(value: object, evidence: Sequence[tuple[str, int | None]]) -> tuple[Quote, ...]:
     """The quotes with their places: one each, or all in the one that is given; else in the first file, in whichever turn."""
     if not isinstance(value, list | None) or not all(isinstance(quote, str) and quote.strip() for quote in value or ()):
         raise RowFault("quotes", "the quotes cannot be read", found=value, allowed="a list of texts that are not blank")
-    quotes = [readable(quote, "a quote") for quote in value or ()]
+    quotes = [require_readable(quote, "a quote") for quote in value or ()]
     if quotes and not evidence:
         raise RowFault("quotes", "there are quotes without evidence", found=quotes, allowed=f"evidence: {_EVIDENCE_ALLOWED}")
     if len(quotes) == len(evidence):
@@ -279,7 +279,7 @@ def _quote_fault(quote: Quote, turn_text: TurnText) -> RowFault | None:
     return None
 
 
-def _answer(value: object, number: int, item_id: str) -> GivenAnswer:
+def _read_answer(value: object, number: int, item_id: str) -> GivenAnswer:
     fault = RowFault(ANSWERS_CODE, f"answer {number} cannot be read", found=value, allowed=_ANSWER_ALLOWED)
     if not isinstance(value, dict) or "answer" not in value:
         raise fault
@@ -288,17 +288,17 @@ def _answer(value: object, number: int, item_id: str) -> GivenAnswer:
     context, citations, source = (value.get(key) for key in ("context", "citations", "source"))
     if not isinstance(context, list | None) or not isinstance(citations, list | None) or not isinstance(source, str | None):
         raise fault
-    source = source and readable(source, "the source of an answer")
+    source = source and require_readable(source, "the source of an answer")
     text = value["answer"]
     if text is not None:
-        text = readable(text if isinstance(text, str) else json.dumps(text, ensure_ascii=False), "answer")
+        text = require_readable(text if isinstance(text, str) else json.dumps(text, ensure_ascii=False), "answer")
     return GivenAnswer(item_id, number, text, source, tuple(context or ()), tuple(citations or ()))
 
 
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
 
 
-def member_lines(text: str, key: str) -> list[int]:
+def find_member_lines(text: str, key: str) -> list[int]:
     """The lines, from 1, in which the members of the list begin that stands under a key of the outermost object. The text must be JSON."""
     starts, depth, before, latest, inside = [], 0, "", "", False
     for token in _JSON_TOKEN.finditer(text):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dtef_pipeline.qa.item_files.loaded import ItemLog, RowFault
-from dtef_pipeline.qa.item_files.rows import TABLE_ENDINGS, unreadable
+from dtef_pipeline.qa.item_files.rows import TABLE_ENDINGS, make_unreadable_fault
 
 ONE_PART = "all"
 """The part of items that are not divided."""
@@ -26,7 +26,7 @@ class SplitFiles(NamedTuple):
     examples: list[Path]
 
 
-def files_of_split(path: Path, log: ItemLog, *, examples: Sequence[str] = ("dev", "validation")) -> SplitFiles:
+def find_split_files(path: Path, log: ItemLog, *, examples: Sequence[str] = ("dev", "validation")) -> SplitFiles:
     """The files at a path: those of the folder `test` in it, else those in the folder itself that are of no other split; or the one file.
 
     Args:
@@ -36,34 +36,34 @@ def files_of_split(path: Path, log: ItemLog, *, examples: Sequence[str] = ("dev"
     """
     if path.is_dir():
         try:
-            found = _in_folder(path, examples)
+            found = _split_folder(path, examples)
         except OSError as error:
-            log.error(unreadable(error), path)
+            log.error(make_unreadable_fault(error), path)
             return SplitFiles([], [])
         if not found.items:
             log.error(RowFault("no_files", "the folder has no file of items", allowed=TABLE_ENDINGS), path)
         _warn_of_missing_shards(found.items, log)
         return found
     try:
-        beside = _in_folder(path.parent, examples).examples
+        beside = _split_folder(path.parent, examples).examples
     except OSError:  # a file may be read in a folder that may not be listed
         beside = []
-    name, split = _parts_of(path)
-    items = _all_shards(path)
+    name, split = _split_file_name(path)
+    items = _list_all_shards(path)
     _warn_of_missing_shards(items, log)
-    same = [file for file in beside if _parts_of(file)[0] == name and file != path]
+    same = [file for file in beside if _split_file_name(file)[0] == name and file != path]
     return SplitFiles(items, same if split in (_TEST, "") else [])
 
 
 def name_without_split(path: Path) -> str:
     """What a file is called less its split and its ending: `abstract_algebra` of `abstract_algebra_test.csv`, `all` of `test.jsonl`."""
-    return _parts_of(path)[0] or ONE_PART
+    return _split_file_name(path)[0] or ONE_PART
 
 
 def is_later_shard(file: Path, before: Path) -> bool:
     """Whether a file is a further shard of the table that the other one is a shard of."""
-    shard, other = _shard_of(file), _shard_of(before)
-    same = file.parent == before.parent and _parts_of(file) == _parts_of(before)
+    shard, other = _read_shard(file), _read_shard(before)
+    same = file.parent == before.parent and _split_file_name(file) == _split_file_name(before)
     return shard is not None and other is not None and same and shard.total == other.total and shard.number > other.number
 
 
@@ -72,18 +72,18 @@ class _Shard(NamedTuple):
     total: int
 
 
-def _shard_of(path: Path) -> _Shard | None:
-    found = _SHARD.search(_stem_of(path))
+def _read_shard(path: Path) -> _Shard | None:
+    found = _SHARD.search(_strip_ending(path))
     return _Shard(int(found["number"]), int(found["count"])) if found else None
 
 
-def _all_shards(path: Path) -> list[Path]:
+def _list_all_shards(path: Path) -> list[Path]:
     """The file, or all shards of the table that it is a shard of, in order."""
-    shard = _shard_of(path)
+    shard = _read_shard(path)
     if shard is None:
         return [path]
     try:
-        beside = _tables(path.parent)
+        beside = _list_tables(path.parent)
     except OSError:  # a file may be read in a folder that may not be listed
         return [path]
     return [file for file in beside if file == path or is_later_shard(file, path) or is_later_shard(path, file)]
@@ -92,8 +92,8 @@ def _all_shards(path: Path) -> list[Path]:
 def _warn_of_missing_shards(files: Sequence[Path], log: ItemLog) -> None:
     present: dict[tuple[tuple[str, str], int], list[Path]] = {}
     for file in files:
-        if shard := _shard_of(file):
-            present.setdefault((_parts_of(file), shard.total), []).append(file)
+        if shard := _read_shard(file):
+            present.setdefault((_split_file_name(file), shard.total), []).append(file)
     for (_, count), shards in present.items():
         if len(shards) < count:
             fault = RowFault(
@@ -102,24 +102,24 @@ def _warn_of_missing_shards(files: Sequence[Path], log: ItemLog) -> None:
             log.warning(fault, shards[0])
 
 
-def _in_folder(folder: Path, examples: Sequence[str]) -> SplitFiles:
+def _split_folder(folder: Path, examples: Sequence[str]) -> SplitFiles:
     within = folder / _TEST
-    here = _tables(within if within.is_dir() else folder)
+    here = _list_tables(within if within.is_dir() else folder)
     apart = [folder / split for split in examples] if within.is_dir() else []
     apart += [folder.parent / split for split in examples] if folder.name == _TEST else []
-    shown = next((files for other in apart if (files := _tables(other))), [])
-    shown = shown or next((files for split in examples if (files := _of_split(here, split))), [])
-    items = _of_split(here, _TEST) or [file for file in here if not _parts_of(file)[1]]
+    shown = next((files for other in apart if (files := _list_tables(other))), [])
+    shown = shown or next((files for split in examples if (files := _select_split(here, split))), [])
+    items = _select_split(here, _TEST) or [file for file in here if not _split_file_name(file)[1]]
     return SplitFiles(items, shown)
 
 
-def _of_split(files: Sequence[Path], split: str) -> list[Path]:
+def _select_split(files: Sequence[Path], split: str) -> list[Path]:
     """The files of a split: where one is called by the split alone, only such files."""
-    found = [file for file in files if _parts_of(file)[1] == split]
-    return [file for file in found if not _parts_of(file)[0]] or found
+    found = [file for file in files if _split_file_name(file)[1] == split]
+    return [file for file in found if not _split_file_name(file)[0]] or found
 
 
-def _tables(folder: Path) -> list[Path]:
+def _list_tables(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     files = (file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
@@ -127,13 +127,13 @@ def _tables(folder: Path) -> list[Path]:
 
 
 @lru_cache(maxsize=1024)
-def _parts_of(path: Path) -> tuple[str, str]:
+def _split_file_name(path: Path) -> tuple[str, str]:
     """(name, split) of a file, each empty where the file's name says none."""
-    stem = _SHARD.sub("", _stem_of(path))
+    stem = _SHARD.sub("", _strip_ending(path))
     found = _SPLIT_NAME.fullmatch(stem)
     return (found["name"] or "", found["split"].lower()) if found else (stem, "")
 
 
-def _stem_of(path: Path) -> str:
+def _strip_ending(path: Path) -> str:
     ending = next((ending for ending in TABLE_ENDINGS[::-1] if path.name.lower().endswith(ending)), "")
     return path.name[: len(path.name) - len(ending)] if ending else path.stem

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, field_validator
 
-from dtef_pipeline.asking.models import Models, ModelSpec, base_selector
+from dtef_pipeline.asking.models import Models, ModelSpec, strip_settings
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
@@ -50,7 +50,7 @@ class ArbiterConfig(Part):
 
     @field_validator("evaluators")
     @classmethod
-    def _once(cls, evaluators: list[str]) -> list[str]:
+    def _require_distinct(cls, evaluators: list[str]) -> list[str]:
         if len(set(evaluators)) < len(evaluators):
             raise ValueError(f"got {', '.join(evaluators)}; allowed: each once")
         return evaluators
@@ -77,12 +77,12 @@ def load_arbiter(source: str | Path) -> ArbiterConfig:
     Raises ConfigError with the file, the line and what is allowed, also for unknown keys.
     """
     document = read_document(source, "judges file", ("arbiter",), called="judges text")
-    return document.checked(_JudgesDocument).arbiter
+    return document.validate_as(_JudgesDocument).arbiter
 
 
-def arbiter_of(config: ArbiterConfig, models: Models) -> Arbiter:
+def resolve_arbiter(config: ArbiterConfig, models: Models) -> Arbiter:
     """The judge that a configuration names. Raises ConfigError for an unknown model, several ones, or one that cannot judge."""
-    own = config.model.removeprefix(base_selector(config.model))
+    own = config.model.removeprefix(strip_settings(config.model))
     (named, *others) = models.resolve([config.model])
     if others or named.is_computed or named.is_local or named.is_imported:
         found = ", ".join(one.name for one in (named, *others))
@@ -100,18 +100,18 @@ def arbiter_of(config: ArbiterConfig, models: Models) -> Arbiter:
     return Arbiter(model, tuple(config.evaluators), config.sample_rate, config.daily_budget)
 
 
-def chosen_arbiter(
+def choose_arbiter(
     source: str | Path, models: Models, *, judge: str | None, sample_rate: float | None, daily_budget: float | None
 ) -> Arbiter | None:
     """The judge of a document, as `load_arbiter` takes it, with what a run says in place of it; None: the run says NOBODY.
 
-    Raises ConfigError as `load_arbiter` and `arbiter_of`.
+    Raises ConfigError as `load_arbiter` and `resolve_arbiter`.
     """
     if judge == NOBODY:
         return None
     given = {"model": judge or None, "sample_rate": sample_rate, "daily_budget": daily_budget}
-    told = {name: value for name, value in given.items() if value is not None}
-    return arbiter_of(load_arbiter(source).model_copy(update=told), models)
+    overrides = {name: value for name, value in given.items() if value is not None}
+    return resolve_arbiter(load_arbiter(source).model_copy(update=overrides), models)
 
 
 def judge_snapshot(label: str | None = None) -> str:
@@ -119,7 +119,7 @@ def judge_snapshot(label: str | None = None) -> str:
     return JUDGE_SNAPSHOT if label is None else f"{JUDGE_SNAPSHOT}/{require_safe(label)}"
 
 
-def in_sample(item_ids: Iterable[str], variants: Iterable[str], rate: float) -> npt.NDArray[np.bool_]:
+def is_in_sample(item_ids: Iterable[str], variants: Iterable[str], rate: float) -> npt.NDArray[np.bool_]:
     """(n,) whether the answer of each model variant to each item is judged, at a rate of 0-1.
 
     It is where the first 64 bits of the SHA-256 of (item, variant), taken as a number, lie below `rate` of all. So the same answers are judged
@@ -127,11 +127,11 @@ def in_sample(item_ids: Iterable[str], variants: Iterable[str], rate: float) -> 
     """
     if not 0 <= rate <= 1:
         raise ConfigError(f"sample_rate: got {rate:g}; allowed: 0 to 1")
-    places = [_place(item, variant) for item, variant in zip(item_ids, variants, strict=True)]
+    places = [_hash_to_share(item, variant) for item, variant in zip(item_ids, variants, strict=True)]
     return np.array(places, dtype=np.float64) < rate
 
 
-def _place(item_id: str, variant: str) -> float:
+def _hash_to_share(item_id: str, variant: str) -> float:
     # As JSON, so that no two pairs are spelled alike; ASCII, so that every text can be hashed.
     found = hashlib.sha256(json.dumps([item_id, variant]).encode()).digest()
     return int.from_bytes(found[:8], "big") / _ALL_HASHES

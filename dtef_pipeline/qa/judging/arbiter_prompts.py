@@ -10,8 +10,8 @@ from functools import lru_cache
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.judging.arbiter import FACTUALITY, RATIONALE, SEMANTIC
-from dtef_pipeline.text.plain import without_thinking
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.plain import strip_thinking
+from dtef_pipeline.text.well_formed import replace_surrogates
 
 ARBITER_REPLY_SCHEMA = (
     '{"type":"object","properties":{"score":{"type":"number","description":"0 to 1"},"reason":{"type":"string"}},'
@@ -51,20 +51,24 @@ _REPLY_AS = 'Reply with one JSON object and nothing else: {"score": a number fro
 _MIDDLE_GONE = "\n[... {number:,} characters are left out here ...]\n"
 
 
-def arbiter_messages(evaluator: str, question: str, reference: str, answer: str) -> tuple[Message, ...]:
+def build_arbiter_messages(evaluator: str, question: str, reference: str, answer: str) -> tuple[Message, ...]:
     """The system and the user message by which a judge is asked about an answer. `evaluator`: one of EVALUATORS.
 
     The texts are fenced by a mark that is made of a hash of all three, so that none of them can hold it. Thinking is no part of an answer.
     """
-    texts = {"QUESTION": well_formed(question), "REFERENCE": well_formed(reference), "ANSWER": shown_answer(answer)}
+    texts = {
+        "QUESTION": replace_surrogates(question),
+        "REFERENCE": replace_surrogates(reference),
+        "ANSWER": prepare_answer_for_judge(answer),
+    }
     mark = digest("arbiter mark", *texts.values())
     blocks = [f"[BEGIN {name} {mark}]\n{text}\n[END {name} {mark}]" for name, text in texts.items()]
-    return _asked_of(evaluator), Message("user", "\n\n".join((f"The mark is {mark}.", *blocks, _REPLY_AS)))
+    return _build_examiner_message(evaluator), Message("user", "\n\n".join((f"The mark is {mark}.", *blocks, _REPLY_AS)))
 
 
-def shown_answer(answer: str) -> str:
+def prepare_answer_for_judge(answer: str) -> str:
     """What a judge sees of an answer: all but its thinking; of a very long one both ends."""
-    text = well_formed(without_thinking(answer)).strip()
+    text = replace_surrogates(strip_thinking(answer)).strip()
     if len(text) <= MOST_ANSWER_SHOWN:
         return text
     half = MOST_ANSWER_SHOWN // 2
@@ -72,7 +76,7 @@ def shown_answer(answer: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _asked_of(evaluator: str) -> Message:
+def _build_examiner_message(evaluator: str) -> Message:
     if evaluator not in _LOOKS_AT:
         raise ValueError(f"evaluator {evaluator!r}: allowed: {', '.join(_LOOKS_AT)}")
     return Message("system", "\n\n".join((_EXAMINER, _LOOKS_AT[evaluator], _FENCES, _REPLY_AS)))

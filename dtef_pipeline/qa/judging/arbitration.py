@@ -13,13 +13,13 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import LAST_ERROR, Failure, Request, Response
 from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, JUDGE_ROLE, OVER_BUDGET
-from dtef_pipeline.judging.judges import is_self_judged, with_sampling
+from dtef_pipeline.judging.judges import is_self_judged, replace_sampling
 from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
 from dtef_pipeline.qa.judging.arbiter import JUDGE_SNAPSHOT, Arbiter
-from dtef_pipeline.qa.judging.arbiter_prompts import ARBITER_REPLY_SCHEMA, arbiter_messages, shown_answer
+from dtef_pipeline.qa.judging.arbiter_prompts import ARBITER_REPLY_SCHEMA, build_arbiter_messages, prepare_answer_for_judge
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemScore
-from dtef_pipeline.text.plain import without_thinking
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.plain import strip_thinking
+from dtef_pipeline.text.well_formed import replace_surrogates
 
 SKIPPED_BUDGET, SKIPPED_SAMPLE, JUDGE_FAILED = "skipped_budget", "skipped_sample", "judge_failed"
 PARTIAL_FLAG, SELF_JUDGED = "partial", "self_judged"
@@ -41,19 +41,21 @@ class Arbitration:
     def next(self, history: Sequence[Response]) -> Request | None:
         """The first request; then, after a reply that cannot be read, once more the same as another draw; None: it is over."""
         if self._first is None:
-            self._first = self._asked(self.judge, 0)
+            self._first = self._build_judge_request(self.judge, 0)
         if not history:
             return self._first
         if len(history) > 1 or _read(history[0]).score is not None:
             return None
-        return self._asked(_with_room(self.judge) if _was_cut(history[0]) else self.judge, 1)
+        return self._build_judge_request(_double_room(self.judge) if _is_cut(history[0]) else self.judge, 1)
 
-    def _asked(self, judge: ModelSpec, draw: int) -> Request:
-        messages = arbiter_messages(self.evaluator, self.question, self.reference, self.answer)
-        return Request.of_messages(messages, judge, draw, self.snapshot, role=JUDGE_ROLE, response_schema=ARBITER_REPLY_SCHEMA)
+    def _build_judge_request(self, judge: ModelSpec, draw: int) -> Request:
+        messages = build_arbiter_messages(self.evaluator, self.question, self.reference, self.answer)
+        return Request.build_request(
+            messages, judge, draw, self.snapshot, role=JUDGE_ROLE, response_schema=ARBITER_REPLY_SCHEMA
+        )
 
 
-def arbitrations(
+def iterate_arbitrations(
     question: str,
     reference: str,
     answer: str,
@@ -65,7 +67,7 @@ def arbitrations(
 
     `evaluators`: in place of the arbiter's, where there are any.
     """
-    if not shown_answer(answer):
+    if not prepare_answer_for_judge(answer):
         return
     for evaluator in evaluators or arbiter.evaluators:
         yield Arbitration(evaluator, question, reference, answer, arbiter.model, snapshot)
@@ -86,24 +88,24 @@ class EvaluatorVerdict:
     """Why there is no reply; None: there is one."""
 
 
-def verdict_of(one: Arbitration, came: Played) -> EvaluatorVerdict:
+def read_verdict(one: Arbitration, result: Played) -> EvaluatorVerdict:
     """What came of a judgement: its last reply decides."""
-    if came.failure is not None or not came.responses:
-        budget = came.failure is not None and came.failure.status == OVER_BUDGET
-        error = came.failure.message if came.failure else "was not asked"
+    if result.failure is not None or not result.responses:
+        budget = result.failure is not None and result.failure.status == OVER_BUDGET
+        error = result.failure.message if result.failure else "was not asked"
         return EvaluatorVerdict(one.evaluator, None, SKIPPED_BUDGET if budget else CALL_FAILED, None, error)
-    last = came.responses[-1]
+    last = result.responses[-1]
     reply = _read(last)
-    reason = CUT_SHORT if reply.score is None and _was_cut(last) else reply.reason
+    reason = CUT_SHORT if reply.score is None and _is_cut(last) else reply.reason
     return EvaluatorVerdict(one.evaluator, reply.score, reason, reply.explanation, None)
 
 
-def verdict_row(one: Arbitration, came: Played, judged_model: str, own_servers: Collection[str] = ()) -> dict[str, Any]:
+def make_verdict_row(one: Arbitration, result: Played, judged_model: str, own_servers: Collection[str] = ()) -> dict[str, Any]:
     """The columns of `qa_judgements` that the judgement fills; `judged_model`: model string or variant of who answered; `own_servers`: as of
     `is_self_judged`."""
-    verdict = verdict_of(one, came)
-    outcomes: list[Response | Failure] = [*came.responses, *([came.failure] if came.failure else [])]
-    costs = [response.cost_usd for response in came.responses if response.cost_usd is not None]
+    verdict = read_verdict(one, result)
+    outcomes: list[Response | Failure] = [*result.responses, *([result.failure] if result.failure else [])]
+    costs = [response.cost_usd for response in result.responses if response.cost_usd is not None]
     return {
         "evaluator": one.evaluator,
         "judge_model": one.judge.name,
@@ -112,17 +114,17 @@ def verdict_row(one: Arbitration, came: Played, judged_model: str, own_servers: 
         "reason": verdict.reason,
         "explanation": verdict.explanation,
         "attempts": len(outcomes) - (verdict.reason == SKIPPED_BUDGET),
-        "raw": [response.text for response in came.responses],
+        "raw": [response.text for response in result.responses],
         "request_keys": [outcome.request_key for outcome in outcomes],
-        "prompt_tokens": _sum([response.prompt_tokens for response in came.responses]),
-        "completion_tokens": _sum([response.completion_tokens for response in came.responses]),
-        "cost_usd": fsum(costs) if costs and len(costs) == len(came.responses) else None,
+        "prompt_tokens": _sum([response.prompt_tokens for response in result.responses]),
+        "completion_tokens": _sum([response.completion_tokens for response in result.responses]),
+        "cost_usd": fsum(costs) if costs and len(costs) == len(result.responses) else None,
         "error": verdict.error,
         "self_judged": is_self_judged(one.judge.model, judged_model, own_servers),
     }
 
 
-def arbiter_score(
+def compute_arbiter_score(
     scores: Mapping[str, float | None],
     reasons: Mapping[str, str | None] | None = None,
     *,
@@ -138,18 +140,18 @@ def arbiter_score(
     given = [score for score in scores.values() if score is not None]
     flags = (*([PARTIAL_FLAG] if given and why else []), *([SELF_JUDGED] if self_judged else []))
     own = {"judges": dict(scores)}
-    told = "; ".join(f"{name}: {reason}" for name, reason in why.items()) or None
+    explanations = "; ".join(f"{name}: {reason}" for name, reason in why.items()) or None
     if given:
-        return ItemScore(OK_STATUS, fsum(given) / len(given), JUDGE_SNAPSHOT, flags, own, told)
+        return ItemScore(OK_STATUS, fsum(given) / len(given), JUDGE_SNAPSHOT, flags, own, explanations)
     if why and all(reason == SKIPPED_BUDGET for reason in why.values()):
         limits = [error for name in why if (error := (errors or {}).get(name))]
         # That of an evaluator whose call failed before the budget ended says what it was spent on.
         limit = max(limits, key=lambda error: LAST_ERROR in error, default=None)
-        return ItemScore(SKIPPED_BUDGET, None, None, flags, own, over_budget(limit))
-    return ItemScore(JUDGE_FAILED, None, None, flags, own, told or "no evaluator was asked")
+        return ItemScore(SKIPPED_BUDGET, None, None, flags, own, describe_over_budget(limit))
+    return ItemScore(JUDGE_FAILED, None, None, flags, own, explanations or "no evaluator was asked")
 
 
-def over_budget(limit: str | None) -> str:
+def describe_over_budget(limit: str | None) -> str:
     """Why an answer was not judged, and how it is. `limit`: the error that names the budget."""
     return f"{limit or 'a budget was reached'}; the same command goes on, where the budget is that of a day from the next day (UTC)"
 
@@ -157,20 +159,20 @@ def over_budget(limit: str | None) -> str:
 BLANK_ANSWER = ItemScore(UNPARSEABLE_STATUS, reason="the response is empty")
 """The score of an answer that has nothing to judge."""
 NOT_IN_SAMPLE = ItemScore(SKIPPED_SAMPLE, reason="the answer is not in the sample that is judged (sample_rate)")
-"""The score of an answer that is left out by `in_sample`."""
+"""The score of an answer that is left out by `is_in_sample`."""
 
 
 def _read(response: Response) -> ArbiterReply:
     return read_arbiter_reply(response.text)
 
 
-def _was_cut(response: Response) -> bool:
+def _is_cut(response: Response) -> bool:
     return response.finish_reason == "length"
 
 
-def _with_room(judge: ModelSpec) -> ModelSpec:
+def _double_room(judge: ModelSpec) -> ModelSpec:
     """The judge with twice the tokens, after a reply that its limit cut."""
-    return judge if judge.max_tokens is None else with_sampling(judge, {"max_tokens": 2 * judge.max_tokens})
+    return judge if judge.max_tokens is None else replace_sampling(judge, {"max_tokens": 2 * judge.max_tokens})
 
 
 def _sum(numbers: Sequence[int | None]) -> int | None:
@@ -202,7 +204,7 @@ def read_arbiter_reply(text: str) -> ArbiterReply:
     is no JSON makes the whole reply unreadable: what looks like an object behind its beginning may be a quotation in it. Takes any text, in
     time linear in its length.
     """
-    seen = without_thinking(text).strip()
+    seen = strip_thinking(text).strip()
     if not seen:
         return ArbiterReply(None, EMPTY)
     found: ArbiterReply | None = None
@@ -212,20 +214,20 @@ def read_arbiter_reply(text: str) -> ArbiterReply:
             value, place = _DECODER.raw_decode(seen, opening.start())
         except (ValueError, RecursionError):
             return ArbiterReply(None, UNREADABLE)
-        found = _scored(value) or found
+        found = _read_score(value) or found
     return found or ArbiterReply(None, UNREADABLE)
 
 
-def _scored(value: Any) -> ArbiterReply | None:
+def _read_score(value: Any) -> ArbiterReply | None:
     score = value.get("score") if isinstance(value, dict) else None
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
         return None
     reason = value.get("reason")
-    explanation = well_formed(reason)[:LONGEST_REASON].strip() if isinstance(reason, str) else ""
+    explanation = replace_surrogates(reason)[:LONGEST_REASON].strip() if isinstance(reason, str) else ""
     return ArbiterReply(abs(float(score)), None, explanation or None)
 
 
-def _unlike(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_doubled_score(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object, without a score where it names several."""
     found = dict(pairs)
     if sum(name == "score" for name, _ in pairs) > 1:
@@ -233,8 +235,8 @@ def _unlike(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_number(name: str) -> None:
+def _reject_constant(name: str) -> None:
     """NaN and infinities, which JSON does not have."""
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unlike, strict=False, parse_constant=_no_number)
+_DECODER = json.JSONDecoder(object_pairs_hook=_reject_doubled_score, strict=False, parse_constant=_reject_constant)

@@ -15,22 +15,22 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.judging.judges import is_self_judged
 from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK
-from dtef_pipeline.qa.judging.arbiter import RATIONALE, Arbiter, in_sample
-from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE, Arbitration, arbitrations, verdict_row
+from dtef_pipeline.qa.judging.arbiter import RATIONALE, Arbiter, is_in_sample
+from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE, Arbitration, iterate_arbitrations, make_verdict_row
 from dtef_pipeline.qa.model import ItemError
-from dtef_pipeline.qa.socioscope.rationale import RationaleMetric, YesNoRationale, rationale_metric
+from dtef_pipeline.qa.socioscope.rationale import RationaleMetric, YesNoRationale, read_rationale_metric
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_CITATIONS, QA_JUDGEMENTS
-from dtef_pipeline.qa.transcripts.citations import check_citations, named_source
+from dtef_pipeline.qa.transcripts.citations import check_citations, read_named_source
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 
 JUDGE_SCORER = "judge"
 JUDGED_ITEM_COLUMNS = ("item_id", "scorers", "text", "solution", "reference", "quotes")
-"""The columns of `qa_items` that `judged_items` reads."""
+"""The columns of `qa_items` that `select_judged_items` reads."""
 _JUDGED_NAMES = tuple(one.name for one in OF_ONE_RESPONSE)
 
 
 @dataclass(slots=True)
-class ResponseJudged:
+class JudgementLook:
     """One evaluator's look at one response: an episode."""
 
     response: Mapping[str, Any]
@@ -43,7 +43,7 @@ class ResponseJudged:
         return self.arbitration.next(history)
 
 
-def verdict_stand_in(_: ResponseJudged, __: Request, text: str) -> str:
+def make_verdict_stand_in(_: JudgementLook, __: Request, text: str) -> str:
     """A reply that can be read, with the text as its reason."""
     return json.dumps({"score": 0.5, "reason": text})
 
@@ -58,72 +58,74 @@ class JudgedItem(NamedTuple):
     cites: bool
     """Whether responses are JSON with an answer and citations, of which the judge is shown the answer."""
 
-    def answer_in(self, response: str) -> str:
+    def extract_answer_for_judge(self, response: str) -> str:
         """What of a response the judge is shown."""
         if not self.cites:
             return response
         reply = read_cited(response)
-        return reply.reasoned if self.evaluators == (RATIONALE,) else reply.answer
+        return reply.answer_with_reasons if self.evaluators == (RATIONALE,) else reply.answer
 
 
-def to_be_judged(responses: pa.Table, items: Collection[str], rate: float) -> tuple[pa.Table, pa.Table]:
+def select_to_judge(responses: pa.Table, items: Collection[str], rate: float) -> tuple[pa.Table, pa.Table]:
     """Of the responses to items that a judge scores: those answered that are in the sample, and all that are not, also where a call failed.
 
-    The same ones at every run. `items`: their ids, as of `judged_items`.
+    The same ones at every run. `items`: their ids, as of `select_judged_items`.
     """
     wanted = responses.filter(pc.is_in(responses["item_id"], pa.array(list(items), pa.string())))
-    sampled, left_out = by_sample(wanted, rate)
+    sampled, left_out = split_by_sample(wanted, rate)
     return sampled.filter(pc.equal(sampled["call_status"], "answered")), left_out
 
 
-def by_sample(responses: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
+def split_by_sample(responses: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
     """The responses that are in the sample, and those that are not."""
-    chosen = in_sample(responses["item_id"].to_pylist(), responses["model_variant"].to_pylist(), rate)
+    chosen = is_in_sample(responses["item_id"].to_pylist(), responses["model_variant"].to_pylist(), rate)
     return responses.filter(pa.array(chosen, pa.bool_())), responses.filter(pa.array(~chosen, pa.bool_()))
 
 
-def judged_responses(
+def iterate_looks(
     judged: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str
-) -> Iterator[ResponseJudged]:
-    """Every look of an evaluator at the responses, in their order; blank ones need none. `items`: as of `judged_items`."""
+) -> Iterator[JudgementLook]:
+    """Every look of an evaluator at the responses, in their order; blank ones need none. `items`: as of `select_judged_items`."""
     named = judged.select(list(_JUDGED_NAMES)).to_pylist()
     texts, keys = judged["response"].to_pylist(), judged["request_key"].to_pylist()
     for row, response, key in zip(named, texts, keys, strict=True):
-        for one in looks_at(items[row["item_id"]], response or "", arbiter, snapshot):
-            yield ResponseJudged(row, one, key)
+        for one in iterate_looks_at(items[row["item_id"]], response or "", arbiter, snapshot):
+            yield JudgementLook(row, one, key)
 
 
-def looks_at(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
+def iterate_looks_at(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
     """Every look of an evaluator at one response; none at a blank one."""
-    return arbitrations(item.question, item.reference, item.answer_in(response), arbiter, snapshot, item.evaluators)
+    return iterate_arbitrations(
+        item.question, item.reference, item.extract_answer_for_judge(response), arbiter, snapshot, item.evaluators
+    )
 
 
-def judged_items(items: pa.Table) -> dict[str, JudgedItem]:
+def select_judged_items(items: pa.Table) -> dict[str, JudgedItem]:
     """By item, what a judge is shown beside a response, of the items that a judge scores, or the reasons of whose answers one reads.
 
     `items`: rows of `qa_items`.
     """
     found = {}
-    for item, scorers, text, solution, reference, quotes in _columns(items, *JUDGED_ITEM_COLUMNS):
+    for item, scorers, text, solution, reference, quotes in _iterate_columns(items, *JUDGED_ITEM_COLUMNS):
         cites = VERBATIM_SCORER in (scorers or ())
         if JUDGE_SCORER in (scorers or ()):
-            found[item] = JudgedItem(text, shown_reference(solution, reference), (), cites)
+            found[item] = JudgedItem(text, format_reference(solution, reference), (), cites)
         elif YesNoRationale.name in (scorers or ()) and (metric := _read_metric(reference)) and metric.reasons is None:
-            said = "\n".join(quote["text"] for quote in quotes)
-            expected = f"{'Yes' if metric.expects_yes else 'No'}.{f' The evidence:{chr(10)}{said}' if said else ''}"
+            quote_text = "\n".join(quote["text"] for quote in quotes)
+            expected = f"{'Yes' if metric.expects_yes else 'No'}.{f' The evidence:{chr(10)}{quote_text}' if quote_text else ''}"
             found[item] = JudgedItem(text, expected, (RATIONALE,), cites)
     return found
 
 
 def _read_metric(reference: str) -> RationaleMetric | None:
-    """As `rationale_metric`; None also for one that cannot be read, of an item that was stored when it could: it is unscorable."""
+    """As `read_rationale_metric`; None also for one that cannot be read, of an item that was stored when it could: it is unscorable."""
     try:
-        return rationale_metric(reference)
+        return read_rationale_metric(reference)
     except ItemError:
         return None
 
 
-def with_other_judges(
+def merge_with_other_judges(
     earlier: pa.Table, new: pa.Table, responses: pa.Table, arbiter: Arbiter | None, snapshot: str
 ) -> pa.Table:
     """The new rows first, then what other judges said, or this one under another label, of responses that still stand.
@@ -137,29 +139,33 @@ def with_other_judges(
     return pa.concat_tables([new, earlier.filter(stands)])
 
 
-def shown_reference(solution: str, reference: str) -> str:
+def format_reference(solution: str, reference: str) -> str:
     """The reference as a judge is shown it: with the worked answer, where there is one."""
     return f"{solution.strip()}\n{FINAL_MARK} {reference}" if solution.strip() else reference
 
 
-def judged_rows(looks: Sequence[ResponseJudged], played: Sequence[Played], own_servers: Collection[str] = ()) -> pa.Table:
+def build_judgement_rows(
+    looks: Sequence[JudgementLook], played: Sequence[Played], own_servers: Collection[str] = ()
+) -> pa.Table:
     """The rows of `qa_judgements`, in the order of the looks. `own_servers`: as of `is_self_judged`."""
     rows = [
         {
             **one.response,
-            **verdict_row(one.arbitration, came, one.response["model_variant"], own_servers),
+            **make_verdict_row(one.arbitration, outcome, one.response["model_variant"], own_servers),
             "judge_snapshot": one.arbitration.snapshot,
             "answer_key": one.answer_key,
         }
-        for one, came in zip(looks, played, strict=True)
+        for one, outcome in zip(looks, played, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
 
 
-def skipped_rows(
+def build_skipped_rows(
     left_out: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str, own_servers: Collection[str] = ()
 ) -> pa.Table:
-    """The rows of responses that are not in the sample, one per evaluator. `items`: as of `judged_items`; `own_servers`: of `is_self_judged`."""
+    """The rows of responses that are not in the sample, one per evaluator. `items`: as of `select_judged_items`; `own_servers`: of
+    `is_self_judged`.
+    """
     named = left_out.select(list(_JUDGED_NAMES)).to_pylist()
     rows = [
         {
@@ -181,11 +187,11 @@ def skipped_rows(
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
 
 
-def _columns(rows: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+def _iterate_columns(rows: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
     return zip(*(rows[name].to_pylist() for name in names), strict=True)
 
 
-def judgements_of_others(
+def count_judgements_of_others(
     responses: pa.Table,
     judgements: pa.Table,
     items: Mapping[str, JudgedItem],
@@ -195,10 +201,11 @@ def judgements_of_others(
 ) -> Counter[str]:
     """By model the judgements that a judge has yet to give of stored responses of models whose variant is not `named`.
 
-    `responses`, `judgements`: rows of `qa_responses` and `qa_judgements` of one part and snapshot; `items`: as of `judged_items`; `label`: the
+    `responses`, `judgements`: rows of `qa_responses` and `qa_judgements` of one part and snapshot; `items`: as of `select_judged_items`;
+    `label`: the
     snapshot of the judgements. Answers that read the same are judged once, so a run asks for so many at most.
     """
-    chosen, _ = to_be_judged(responses, items, arbiter.sample_rate)
+    chosen, _ = select_to_judge(responses, items, arbiter.sample_rate)
     others = chosen.filter(pc.invert(pc.is_in(chosen["model_variant"], pa.array(list(named), pa.string()))))
     own = pc.and_(pc.equal(judgements["judge_variant"], arbiter.model.variant), pc.equal(judgements["judge_snapshot"], label))
     given = judgements.filter(pc.and_(own, pc.greater(pc.list_value_length(judgements["raw"]), 0)))
@@ -206,7 +213,9 @@ def judgements_of_others(
     found = Counter[str]()
     rows = zip(*(others[name].to_pylist() for name in ("model", "item_id", "request_key", "response")), strict=True)
     for model, item, key, response in rows:
-        found[model] += sum((key, one.evaluator) not in there for one in looks_at(items[item], response or "", arbiter, label))
+        found[model] += sum(
+            (key, one.evaluator) not in there for one in iterate_looks_at(items[item], response or "", arbiter, label)
+        )
     return +found
 
 
@@ -223,7 +232,7 @@ class ShownSource(NamedTuple):
     """None: the documents that there are now have no such chunk."""
 
 
-def shown_sources(context: pa.Table, documents: pa.Table) -> dict[tuple[str, str], list[ShownSource]]:
+def load_shown_sources(context: pa.Table, documents: pa.Table) -> dict[tuple[str, str], list[ShownSource]]:
     """By item and condition the chunks that were shown, in the order of their numbers.
 
     Tables: `qa_context` and `qa_documents` of one part; the text of a chunk that a remote server found stands in the context itself.
@@ -237,25 +246,25 @@ def shown_sources(context: pa.Table, documents: pa.Table) -> dict[tuple[str, str
     return found
 
 
-def citation_rows(responses: pa.Table, shown: Mapping[tuple[str, str], Sequence[ShownSource]]) -> pa.Table:
+def build_citation_rows(responses: pa.Table, shown: Mapping[tuple[str, str], Sequence[ShownSource]]) -> pa.Table:
     """One row per citation of an answered response, in their order. `responses`: rows of `qa_responses`."""
     answered = responses.filter(pc.equal(responses["call_status"], "answered"))
     named = answered.select(list(_CITED_BY)).to_pylist()
     rows: list[dict[str, Any]] = []
     for row, text in zip(named, answered["response"].to_pylist(), strict=True):
         sources = shown.get((row["item_id"], row["condition"]), [])
-        rows += [{**row, **one} for one in _checked(text, sources)]
+        rows += [{**row, **one} for one in _check_reply_citations(text, sources)]
     return pa.Table.from_pylist(rows, schema=QA_CITATIONS)
 
 
-def _checked(text: str | None, sources: Sequence[ShownSource]) -> Iterator[dict[str, Any]]:
+def _check_reply_citations(text: str | None, sources: Sequence[ShownSource]) -> Iterator[dict[str, Any]]:
     citations = read_cited(text).citations
     context = [{"page_content": source.page_content} for source in sources]
     for place, (citation, found) in enumerate(zip(citations, check_citations(context, citations), strict=True)):
         index = found.source_index
         yield {
             "position": place,
-            "source_index": json.dumps(named_source(citation), default=str),
+            "source_index": json.dumps(read_named_source(citation), default=str),
             "doc_id": sources[index].doc_id if index is not None and 0 <= index < len(sources) else None,
             "quote": found.quote,
             "exact": bool(found.exact),

@@ -16,7 +16,8 @@ In order; the first rule that applies decides (`how` names it):
    (`A` and `I` before a small letter are words), or one behind negated ones that is a sentence of its own (`Not A. B.`); then
    `option_text`, the text of exactly one option, if it is not negated (`Not London`).
 
-`Antwort ist C`, `答案是C` and their like (`foreign_cues.py`) are strong statements, `it is not A, it is B` is a weak one. What is taken back
+`Antwort ist C`, `答案是C` and their like (`find_foreign_cues.py`) are strong statements, `it is not A, it is B` is a weak one. What is taken
+back
 (`A. Wait, no, it is C`, `nicht A, sondern C`) does not count (`corrections.py`).
 Thinking is left out first. A reply ends where the model asks itself the next question, flagged `run_on`. A letter beyond the options is
 no answer: a reply that ends in such a statement is unparseable (`outside`). Where letter and text disagree (`A) 4` where 4 is B) the
@@ -34,11 +35,17 @@ from typing import NamedTuple
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
 from dtef_pipeline.qa.reading.corrections import drop_denials
 from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED
-from dtef_pipeline.qa.reading.option_texts import OptionTexts, letters_at
-from dtef_pipeline.qa.reading.run_on import before_next_turn, cut_at_end
-from dtef_pipeline.qa.reading.statements import LETTERS_OF_OPTIONS, Statement, denials, strong_statements, weak_statements
-from dtef_pipeline.text.aligned import aligned, aligned_lower
-from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.qa.reading.option_texts import OptionTexts, read_letters_at
+from dtef_pipeline.qa.reading.run_on import cut_at_end, cut_before_next_turn
+from dtef_pipeline.qa.reading.statements import (
+    LETTERS_OF_OPTIONS,
+    Statement,
+    find_denials,
+    find_strong_statements,
+    find_weak_statements,
+)
+from dtef_pipeline.text.aligned import align_lower, align_text
+from dtef_pipeline.text.plain import strip_thinking
 
 _BELOW_IS_SHORT = 200
 _WITHOUT_OPTIONS = 4
@@ -80,7 +87,7 @@ class ExactChoice:
     name = "exact_choice"
     version = 2
 
-    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; the reference is a letter among those of the options."""
         expected = reference.strip().upper()
         allowed = LETTERS_OF_OPTIONS[: len(options)] if options else LETTERS_OF_OPTIONS
@@ -105,39 +112,39 @@ class ExactChoice:
 
 def _read(text: str | None, texts: OptionTexts | None, count: int, *, was_cut: bool) -> LetterReading:
     allowed = LETTERS_OF_OPTIONS[:count]
-    reply = cut_at_end(without_thinking(text or ""))
-    seen = drop_denials(aligned(reply.text))
-    before = before_next_turn(seen)
+    reply = cut_at_end(strip_thinking(text or ""))
+    seen = drop_denials(align_text(reply.text))
+    before = cut_before_next_turn(seen)
     if before is not None and (reading := _read_reply(before, texts, allowed, was_cut=False)) != LetterReading(None):
         return reading._replace(flags=(*reading.flags, "run_on"))
     return _read_reply(seen, texts, allowed, was_cut=was_cut and not reply.has_mark)
 
 
 def _read_reply(seen: str, texts: OptionTexts | None, allowed: str, *, was_cut: bool) -> LetterReading:
-    lower = seen.lower() if seen.isascii() else aligned_lower(seen)
-    counting = _counting(strong_statements(seen, lower, texts), seen, was_cut)
-    counting = counting or _counting(weak_statements(seen, lower), seen, was_cut)
+    lower = seen.lower() if seen.isascii() else align_lower(seen)
+    counting = _select_counting(find_strong_statements(seen, lower, texts), seen, was_cut)
+    counting = counting or _select_counting(find_weak_statements(seen, lower), seen, was_cut)
     if counting:
-        reading = _stated(counting, seen, texts, allowed)
-        denied = any(reading.letter in one.letters for one in denials(seen, lower) if one.end > counting[-1].end)
+        reading = _read_statements(counting, seen, texts, allowed)
+        denied = any(reading.letter in one.letters for one in find_denials(seen, lower) if one.end > counting[-1].end)
         return reading._replace(flags=(*reading.flags, "denied")) if denied else reading
-    reading = _by_line(seen, texts, allowed, was_cut)
+    reading = _read_by_line(seen, texts, allowed, was_cut)
     if reading.letter is None and not was_cut:
-        reading = _of_short(seen, lower, texts, allowed)
+        reading = _read_short(seen, lower, texts, allowed)
     if was_cut and reading.letter is None:
         return LetterReading(None, None, ("truncated",))
     return reading
 
 
-def _counting(statements: list[Statement], text: str, was_cut: bool) -> list[Statement]:
-    return [one for one in statements if _follows(text, one.end)] if was_cut else statements
+def _select_counting(statements: list[Statement], text: str, was_cut: bool) -> list[Statement]:
+    return [one for one in statements if _is_followed(text, one.end)] if was_cut else statements
 
 
-def _follows(text: str, end: int) -> bool:
+def _is_followed(text: str, end: int) -> bool:
     return end < len(text) and not text[end : end + 200].isspace()
 
 
-def _stated(statements: list[Statement], text: str, texts: OptionTexts | None, allowed: str) -> LetterReading:
+def _read_statements(statements: list[Statement], text: str, texts: OptionTexts | None, allowed: str) -> LetterReading:
     last = statements[-1]
     if len(last.letters) > 1:
         return LetterReading(None, None, ("multi",))
@@ -145,31 +152,31 @@ def _stated(statements: list[Statement], text: str, texts: OptionTexts | None, a
     if letter not in allowed:
         return LetterReading(None, None, ("outside",))
     flags = ("several",) if any(one.letters != last.letters for one in statements) else ()
-    return LetterReading(letter, last.how, (*flags, *_mismatch(letter, text, last.end, texts)))
+    return LetterReading(letter, last.how, (*flags, *_flag_mismatch(letter, text, last.end, texts)))
 
 
-def _mismatch(letter: str, text: str, end: int, texts: OptionTexts | None) -> tuple[str, ...]:
+def _flag_mismatch(letter: str, text: str, end: int, texts: OptionTexts | None) -> tuple[str, ...]:
     """Whether the text of another option follows the letter."""
     if texts is None or (text[end : end + 1] in (".", "") and text[end - 1 : end] in ")]}"):
         return ()
-    named = texts.begun_by(text[end : end + 300], whole=True)
+    named = texts.match_start(text[end : end + 300], whole=True)
     return ("text_mismatch",) if named and LETTERS_OF_OPTIONS.index(letter) not in named else ()
 
 
-def _by_line(text: str, texts: OptionTexts | None, allowed: str, was_cut: bool) -> LetterReading:
-    lines = list(_lettered_lines(text, allowed, was_cut))
+def _read_by_line(text: str, texts: OptionTexts | None, allowed: str, was_cut: bool) -> LetterReading:
+    lines = list(_find_lettered_lines(text, allowed, was_cut))
     letters = {line.letter for line in lines}
-    if len(letters) > 1 and (chosen := _behind_the_options(text, lines, texts, allowed)):
+    if len(letters) > 1 and (chosen := _find_behind_options(text, lines, texts, allowed)):
         return LetterReading(chosen.letter, "line")
     if len(letters) != 1:
         return LetterReading(None, None, ("multi",) if letters else ())
     letter, end = lines[0]
     if not text[end:].strip() and _IS_LETTER.fullmatch(text.strip()):
         return LetterReading(letter, "alone")
-    return LetterReading(letter, "line", _mismatch(letter, text, end, texts))
+    return LetterReading(letter, "line", _flag_mismatch(letter, text, end, texts))
 
 
-def _lettered_lines(text: str, allowed: str, was_cut: bool) -> Iterator[_LetteredLine]:
+def _find_lettered_lines(text: str, allowed: str, was_cut: bool) -> Iterator[_LetteredLine]:
     """The lines that begin with a letter of an option."""
     for number, line in enumerate(_LINE.finditer(text)):
         letter = line[1] or line[2]
@@ -179,22 +186,24 @@ def _lettered_lines(text: str, allowed: str, was_cut: bool) -> Iterator[_Lettere
         if (
             letter in allowed
             and not (letter == "I" and _COUNTS_IN_ROMAN.search(text))
-            and (_follows(text, line.end()) or not was_cut)
+            and (_is_followed(text, line.end()) or not was_cut)
         ):
             yield _LetteredLine(letter, line.end())
 
 
-def _behind_the_options(text: str, lines: list[_LetteredLine], texts: OptionTexts | None, allowed: str) -> _LetteredLine | None:
+def _find_behind_options(
+    text: str, lines: list[_LetteredLine], texts: OptionTexts | None, allowed: str
+) -> _LetteredLine | None:
     """The one lettered line behind a repetition of all options, if it is a letter alone or with the text of its option."""
     if texts is None or len(lines) != len(allowed) + 1 or "".join(line.letter for line in lines[:-1]) != allowed:
         return None
     last = lines[-1]
     rest = text[last.end : last.end + 300].partition("\n")[0]
-    named = texts.begun_by(rest, whole=True)
+    named = texts.match_start(rest, whole=True)
     return last if not rest.strip("*_ ") or LETTERS_OF_OPTIONS.index(last.letter) in named else None
 
 
-def _of_short(text: str, lower: str, texts: OptionTexts | None, allowed: str) -> LetterReading:
+def _read_short(text: str, lower: str, texts: OptionTexts | None, allowed: str) -> LetterReading:
     stripped = text.strip()
     if len(stripped) >= _BELOW_IS_SHORT:
         return LetterReading(None)
@@ -203,34 +212,34 @@ def _of_short(text: str, lower: str, texts: OptionTexts | None, allowed: str) ->
         return LetterReading(letter, "alone") if letter in allowed else LetterReading(None, None, ("outside",))
     if _DANGLING.search(lower):
         return LetterReading(None)
-    lone = set(_lone_letters(stripped)) & set(allowed)
+    lone = set(_find_lone_letters(stripped)) & set(allowed)
     left = _LAST_ALONE.search(stripped, max(0, len(stripped) - 20)) if len(lone) > 1 else None
-    if left and lone - set(_negated_letters(stripped)) == {left[1]}:
+    if left and lone - set(_find_negated_letters(stripped)) == {left[1]}:
         return LetterReading(left[1], "lone")
     if len(lone) > 1 or (lone and _NEGATED_LETTER.search(stripped)):
         return LetterReading(None, None, ("multi",) if len(lone) > 1 else ())
     if lone:
         return LetterReading(lone.pop(), "lone")
-    named = texts.named_in(stripped) if texts else set()
-    if texts and len(named) == 1 and not named & _negated_texts(stripped, texts):
+    named = texts.find_named_options(stripped) if texts else set()
+    if texts and len(named) == 1 and not named & _find_negated_texts(stripped, texts):
         return LetterReading(LETTERS_OF_OPTIONS[named.pop()], "option_text")
     return LetterReading(None, None, ("multi",) if len(named) > 1 else () if stripped else ("empty",))
 
 
-def _negated_letters(text: str) -> Iterator[str]:
+def _find_negated_letters(text: str) -> Iterator[str]:
     """`not A`, and with it all that is joined to it: `not A, B or C`."""
     for found in _NEGATED_LETTER.finditer(text):
-        joined = letters_at(text, found.start(1))
+        joined = read_letters_at(text, found.start(1))
         yield from joined.letters if joined else found[1].upper()
 
 
-def _negated_texts(text: str, texts: OptionTexts) -> set[int]:
+def _find_negated_texts(text: str, texts: OptionTexts) -> set[int]:
     """Numbers of the options in `not London`, `neither the sea nor the sky`."""
     places = (place for found in _NEGATES.finditer(text) for place in (found.start(1), found.end()))
-    return {number for place in places for number in texts.begun_by(text[place:])}
+    return {number for place in places for number in texts.match_start(text[place:])}
 
 
-def _lone_letters(text: str) -> Iterator[str]:
+def _find_lone_letters(text: str) -> Iterator[str]:
     counts = _COUNTS_IN_ROMAN.search(text)
     for found in _LONE.finditer(text):
         if found[1] == "I" and counts:

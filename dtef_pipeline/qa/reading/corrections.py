@@ -48,7 +48,7 @@ _DENIAL_PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), kept) for pattern,
 _WORDS_OF_DENIAL = re.compile(r"nicht|n'est|no es|не\s|不是|では|じゃ", re.IGNORECASE)
 
 
-def corrected_places(lower: str, begins: int) -> Iterator[tuple[int, bool]]:
+def find_corrections(lower: str, begins: int) -> Iterator[tuple[int, bool]]:
     """Where behind a place something else follows words that take back: `wait, no, it is `; and whether the words name it (`it is`)."""
     for opening in islice(_BEGIN_OF_CORRECTION.finditer(lower, begins), _MOST_CORRECTIONS):
         end = opening.end()
@@ -57,7 +57,7 @@ def corrected_places(lower: str, begins: int) -> Iterator[tuple[int, bool]]:
 
 
 def drop_denials(text: str) -> str:
-    """The text with `ist nicht 5, sondern 7` as `ist 7`, and so in the other languages of `foreign_cues.py`."""
+    """The text with `ist nicht 5, sondern 7` as `ist 7`, and so in the other languages of `find_foreign_cues.py`."""
     if not _WORDS_OF_DENIAL.search(text):
         return text
     for pattern, kept in _DENIAL_PATTERNS:

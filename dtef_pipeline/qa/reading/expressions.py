@@ -35,7 +35,7 @@ _GOES_ON_AS_ARITHMETIC = re.compile(r"\s{0,3}[+*×·÷/^]\s{0,3}[0-9(]|\s{0,3}\\
 _MOST_TOKENS, _MOST_BRACKETS, _LONGEST_FIGURES, _LARGEST_FACTORIAL = 60, 12, 300, 150
 
 
-class Evaluated(NamedTuple):
+class ExpressionValue(NamedTuple):
     """What arithmetic comes to; None: it is none that can be worked out."""
 
     value: Fraction | None
@@ -45,14 +45,14 @@ class _NoValue(Exception):
     pass
 
 
-def evaluate(text: str, *, as_formula: bool) -> Evaluated | None:
+def evaluate(text: str, *, as_formula: bool) -> ExpressionValue | None:
     """The value of a text that is arithmetic with an operation, and perhaps a unit behind it; None: the text is something else.
 
     `as_formula`: the text stands where a formula does, in a box, so that `5!` is a factorial and `5-3` a difference. Elsewhere a `-`
     needs blanks around it, and a `!` that no operation follows is an exclamation.
     A lone `a - b` that goes upwards is a range, and no arithmetic.
     """
-    tokens, end = _tokens(text, as_formula=as_formula)
+    tokens, end = _tokenize_expression(text, as_formula=as_formula)
     signs = [token for token in tokens[1:] if isinstance(token, str) and token not in ("(", ")", "{", "}", "\\frac")]
     if not signs and not {"\\sqrt", "\\frac"} & set(map(str, tokens)):
         return None
@@ -60,12 +60,12 @@ def evaluate(text: str, *, as_formula: bool) -> Evaluated | None:
     if not numbers or not _TRAILING_UNIT.match(text, end) or _is_other_than_arithmetic(tokens, signs, numbers):
         return None
     try:
-        return Evaluated(_Reader(tokens).value())
+        return ExpressionValue(_Reader(tokens).value())
     except (_NoValue, ZeroDivisionError, OverflowError):
-        return Evaluated(None) if signs else None
+        return ExpressionValue(None) if signs else None
 
 
-def _tokens(text: str, *, as_formula: bool) -> tuple[list[Fraction | str], int]:
+def _tokenize_expression(text: str, *, as_formula: bool) -> tuple[list[Fraction | str], int]:
     tokens: list[Fraction | str] = []
     end = 0
     while len(tokens) < _MOST_TOKENS and (found := _SYMBOL.match(text, end)):
@@ -107,11 +107,11 @@ class _Reader:
             raise _NoValue
         return found
 
-    def _next(self) -> Fraction | str | None:
+    def _peek(self) -> Fraction | str | None:
         return self._tokens[self._at] if self._at < len(self._tokens) else None
 
     def _take(self, *signs: str) -> str | None:
-        following = self._next()
+        following = self._peek()
         if isinstance(following, str) and following in signs:
             self._at += 1
             return following
@@ -121,55 +121,55 @@ class _Reader:
         self._depth += 1
         if self._depth > _MOST_BRACKETS:
             raise _NoValue
-        found = self._product()
+        found = self._read_product()
         while sign := self._take("+", "-"):
-            found += self._product() * (1 if sign == "+" else -1)
+            found += self._read_product() * (1 if sign == "+" else -1)
         self._depth -= 1
         return found
 
-    def _product(self) -> Fraction:
-        found = self._signed_value()
+    def _read_product(self) -> Fraction:
+        found = self._read_signed_value()
         while True:
             sign = self._take("*", "/")
-            if sign is None and self._next() not in ("(", "\\sqrt"):
+            if sign is None and self._peek() not in ("(", "\\sqrt"):
                 return found
-            factor = self._signed_value()
+            factor = self._read_signed_value()
             found = found / factor if sign == "/" else found * factor
 
-    def _signed_value(self) -> Fraction:
+    def _read_signed_value(self) -> Fraction:
         sign = 1
         while taken := self._take("+", "-"):
             sign *= 1 if taken == "+" else -1
-        return sign * self._power()
+        return sign * self._read_power()
 
-    def _power(self) -> Fraction:
-        base = self._atom()
+    def _read_power(self) -> Fraction:
+        base = self._read_atom()
         while self._take("!"):
-            base = _factorial(base)
-        return _power_of(base, self._exponent()) if self._take("^") else base
+            base = _compute_factorial(base)
+        return _compute_power(base, self._read_exponent()) if self._take("^") else base
 
-    def _exponent(self) -> Fraction:
-        return self._signed_value()
+    def _read_exponent(self) -> Fraction:
+        return self._read_signed_value()
 
-    def _atom(self) -> Fraction:
-        following = self._next()
+    def _read_atom(self) -> Fraction:
+        following = self._peek()
         self._at += 1
         if isinstance(following, Fraction):
             return self._add_fraction(following)
         if following == "\\frac":
-            return self._argument() / self._argument()
+            return self._read_argument() / self._read_argument()
         if following == "\\sqrt":
-            return _root(self._argument() if self._next() in ("{", "(") else self._atom())
+            return _compute_root(self._read_argument() if self._peek() in ("{", "(") else self._read_atom())
         if following in ("(", "{"):
             self._at -= 1
-            return self._argument()
+            return self._read_argument()
         raise _NoValue
 
     def _add_fraction(self, whole: Fraction) -> Fraction:
         r"""`2\frac{1}{2}` is two and a half."""
-        return whole + self._atom() if self._next() == "\\frac" else whole
+        return whole + self._read_atom() if self._peek() == "\\frac" else whole
 
-    def _argument(self) -> Fraction:
+    def _read_argument(self) -> Fraction:
         opened = self._take("(", "{")
         if opened is None:
             raise _NoValue
@@ -179,22 +179,22 @@ class _Reader:
         return found
 
 
-def _factorial(number: Fraction) -> Fraction:
+def _compute_factorial(number: Fraction) -> Fraction:
     if number.denominator != 1 or not 0 <= number <= _LARGEST_FACTORIAL:
         raise _NoValue
     return Fraction(math.factorial(int(number)))
 
 
-def _power_of(base: Fraction, exponent: Fraction) -> Fraction:
+def _compute_power(base: Fraction, exponent: Fraction) -> Fraction:
     digits = len(str(max(abs(base.numerator), base.denominator)))
     if exponent == Fraction(1, 2):
-        return _root(base)
+        return _compute_root(base)
     if exponent.denominator != 1 or abs(exponent) * digits > _LONGEST_FIGURES or (exponent < 0 and not base):
         raise _NoValue
     return base ** int(exponent)
 
 
-def _root(number: Fraction) -> Fraction:
+def _compute_root(number: Fraction) -> Fraction:
     """The square root: exact where it is a fraction, else as near as a float."""
     if number < 0 or len(str(number.numerator)) > _LONGEST_FIGURES or len(str(number.denominator)) > _LONGEST_FIGURES:
         raise _NoValue

@@ -32,7 +32,7 @@ class ForeignCue(NamedTuple):
     """Whether the language has a comma before decimals, and points between thousands."""
 
 
-def foreign_cues(lower: str) -> Iterator[ForeignCue]:
+def find_foreign_cues(lower: str) -> Iterator[ForeignCue]:
     """The statements of a text in lower case, from left to right."""
     for found in _CUES.finditer(lower):
         yield ForeignCue(found.start(), found.end(), found[0][0] < _FIRST_IDEOGRAPH)
@@ -40,14 +40,14 @@ def foreign_cues(lower: str) -> Iterator[ForeignCue]:
 
 def normalize_points(sentence: str) -> str:
     """A sentence of those languages with figures as English has them: `1.319` as 1319, `1.319,50` as 1319.50, `12,5` as 12.5."""
-    return _WITH_COMMA.sub(r"\1.\2", _WITH_POINTS.sub(_ungroup, sentence))
+    return _WITH_COMMA.sub(r"\1.\2", _WITH_POINTS.sub(_strip_grouping, sentence))
 
 
 def normalize_euros(text: str) -> str:
     """The text with `1.319 Euro` as `1319 Euro`: no sum of money has three decimals."""
-    return _EUROS.sub(_ungroup, text) if "€" in text or "eur" in text.lower() else text
+    return _EUROS.sub(_strip_grouping, text) if "€" in text or "eur" in text.lower() else text
 
 
-def _ungroup(found: re.Match[str]) -> str:
+def _strip_grouping(found: re.Match[str]) -> str:
     first, thousands, cents = found.groups()
     return first + thousands.replace(".", "") + (f".{cents}" if cents else "")

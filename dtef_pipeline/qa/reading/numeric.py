@@ -9,14 +9,14 @@ In order; the first rule that applies decides (`how` names it):
    reasons). Where the last statement is prose without a number, the one before it counts. Statements of which none has a number
    (`The answer is ____`) make the reply unparseable: a number of the working is never taken. `Answer:` with a whole working behind
    it is a heading, no statement. `not 5 but 7` states 7, and behind a correction (`Wait`) `it is 7` is a statement (`corrections.py`). German,
-   French, Spanish, Russian, Chinese and Japanese have statements of their own (`foreign_cues.py`), other languages none;
+   French, Spanish, Russian, Chinese and Japanese have statements of their own (`find_foreign_cues.py`), other languages none;
 4. `last`: the last number of the text. The word `one`, numbers of steps and of list items count only where there is no other.
 
 Thinking is left out first, and fenced programs (not their output). A reply that was cut by the limit of tokens is read only by
 rules 1-3, and only where something follows the number. What is a number: `dtef_pipeline/text/numbers.py`.
 A number that is one of two (`between 3 and 5`, `10 - 15`, `3 or 5`, `twenty twenty-four`), and one whose value is not clear (`1,23`,
 `5,000,00`, `two dozen`), make the reply unparseable, and no other number is taken in its place, but for one that says what it is
-(`two dozen (24)`, `between 5 and 10: 7`; see `said_number.py`). `3 dozen` in figures is 3: items of GSM8K expect dozens.
+(`two dozen (24)`, `between 5 and 10: 7`; see `read_sentence_number.py`). `3 dozen` in figures is 3: items of GSM8K expect dozens.
 In rules 1-3 plain arithmetic is worked out (`3 \times 4` is 12: `expressions.py`); several values (`3, 5`) behind a marker or in a box,
 and variables in a box (`3x + 4`), are not clear. A reply ends where the model asks itself the next question (`run_on.py`).
 Flags: `run_on` (it went on), `several` (the statements, boxes or markers gave different numbers), `ambiguous` (one of two, or
@@ -33,15 +33,20 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
-from dtef_pipeline.qa.reading.corrections import corrected_places, drop_denials
+from dtef_pipeline.qa.reading.corrections import drop_denials, find_corrections
 from dtef_pipeline.qa.reading.expressions import evaluate
-from dtef_pipeline.qa.reading.foreign_cues import foreign_cues, normalize_euros, normalize_points
-from dtef_pipeline.qa.reading.run_on import before_next_turn, cut_at_end
-from dtef_pipeline.qa.reading.said_number import among_neighbours, is_the_word_one, said_number, says_how_exact
-from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex, without_programs
-from dtef_pipeline.text.aligned import aligned, aligned_lower
-from dtef_pipeline.text.numbers import FoundNumber, as_json_number, number_of, numbers_in_lower, same_number
-from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.qa.reading.foreign_cues import find_foreign_cues, normalize_euros, normalize_points
+from dtef_pipeline.qa.reading.run_on import cut_at_end, cut_before_next_turn
+from dtef_pipeline.qa.reading.said_number import (
+    compare_with_neighbours,
+    is_stating_precision,
+    is_the_word_one,
+    read_sentence_number,
+)
+from dtef_pipeline.qa.reading.written_math import find_boxes, strip_latex, strip_programs
+from dtef_pipeline.text.aligned import align_lower, align_text
+from dtef_pipeline.text.numbers import FoundNumber, convert_to_json_number, find_numbers, is_same_number, parse_exact_number
+from dtef_pipeline.text.plain import strip_thinking
 
 _SENTENCE = 400
 """Characters behind a cue that are looked at."""
@@ -91,28 +96,28 @@ class Numeric:
     name = "numeric"
     version = 2
 
-    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; the reference is a number, or a solution that ends in `#### number`; `null`: replies are only read."""
-        expected = _expected_number(reference)
+        expected = _parse_expected_number(reference)
 
         def score(written: Written) -> ItemScore:
             read = read_number(written.text, was_cut=written.was_cut)
-            own = {"number": None if read.number is None else as_json_number(read.number)}
+            own = {"number": None if read.number is None else convert_to_json_number(read.number)}
             if not reference.strip():
                 return ItemScore("unscorable", None, read.how, read.flags, own, NOTHING_EXPECTED)
             if read.number is None:
                 return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=own)
             if expected is None:
                 return ItemScore(OK_STATUS, None, read.how, read.flags, own, f"{NOTHING_EXPECTED}: the number is only read")
-            return ItemScore(OK_STATUS, float(same_number(read.number, expected)), read.how, read.flags, own)
+            return ItemScore(OK_STATUS, float(is_same_number(read.number, expected)), read.how, read.flags, own)
 
         return score
 
 
-def _expected_number(reference: str) -> Fraction | None:
+def _parse_expected_number(reference: str) -> Fraction | None:
     if reference.strip() in NO_REFERENCE:
         return None
-    expected = number_of(reference.rpartition("####")[2])
+    expected = parse_exact_number(reference.rpartition("####")[2])
     if expected is None:
         raise ItemError(
             "the expected number",
@@ -131,7 +136,7 @@ class NumberReading(NamedTuple):
     flags: tuple[str, ...] = ()
 
 
-class _Given(NamedTuple):
+class _GivenNumber(NamedTuple):
     """A number that a marker, a box or a statement gives, and whether the text goes on behind it."""
 
     number: Fraction | None
@@ -143,38 +148,38 @@ class _Given(NamedTuple):
 
 def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
     """The number a reply gives as its answer, by the rules at the top of this file. Never raises, whatever the text."""
-    reply = cut_at_end(without_thinking(text or ""))
-    outside = drop_denials(aligned(normalize_euros(without_programs(reply.text))))
-    before = before_next_turn(outside)
-    if before is not None and (reading := _stated(before, was_cut=False)) != NumberReading(None):
+    reply = cut_at_end(strip_thinking(text or ""))
+    outside = drop_denials(align_text(normalize_euros(strip_programs(reply.text))))
+    before = cut_before_next_turn(outside)
+    if before is not None and (reading := _read_stated_number(before, was_cut=False)) != NumberReading(None):
         return reading._replace(flags=(*reading.flags, "run_on"))
     was_cut = was_cut and not reply.has_mark
-    reading = _stated(outside, was_cut)
+    reading = _read_stated_number(outside, was_cut)
     if was_cut and reading.number is None:
         return NumberReading(None, None, ("truncated",))
     return reading
 
 
-def _stated(text: str, was_cut: bool) -> NumberReading:
-    lower = aligned_lower(text)
-    for how, given in (("marker", _marked(text)), ("boxed", _boxed(text))):
+def _read_stated_number(text: str, was_cut: bool) -> NumberReading:
+    lower = align_lower(text)
+    for how, given in (("marker", _find_marked(text)), ("boxed", _find_boxed_numbers(text))):
         with_number = [one for one in given if one.number is not None and (one.goes_on or not was_cut)]
         if with_number:
-            return _last_of(with_number, how)
-    statements = list(_statements(text, lower))
+            return _choose_last(with_number, how)
+    statements = list(_iterate_statements(text, lower))
     counting = [one for one in statements if one.goes_on or not was_cut]
     with_number = [one for one in counting if one.number is not None]
     if with_number and not counting[-1].is_blank:
-        return _last_of(with_number, "statement")
+        return _choose_last(with_number, "statement")
     if statements or was_cut:
         return NumberReading(None)
-    last = _last_number(lower)
+    last = _find_last_number(lower)
     return NumberReading(None) if last is None else _read_as(last.value, "last", is_clear=last.is_clear)
 
 
-def _last_of(given: list[_Given], how: str) -> NumberReading:
+def _choose_last(given: list[_GivenNumber], how: str) -> NumberReading:
     numbers = [one.number for one in given if one.number is not None]
-    several = any(not same_number(number, numbers[-1]) for number in numbers[:-1])
+    several = any(not is_same_number(number, numbers[-1]) for number in numbers[:-1])
     return _read_as(numbers[-1], how, ("several",) if several else (), is_clear=given[-1].is_clear)
 
 
@@ -182,25 +187,25 @@ def _read_as(number: Fraction, how: str, flags: tuple[str, ...] = (), *, is_clea
     return NumberReading(number, how, flags) if is_clear else NumberReading(None, None, ("ambiguous",))
 
 
-def _marked(text: str) -> Iterator[_Given]:
+def _find_marked(text: str) -> Iterator[_GivenNumber]:
     for marker in deque(_MARKER.finditer(text), maxlen=_LAST_CUES) if "####" in text else ():
         line = text[marker.end() : marker.end() + _SENTENCE].partition("\n")[0]
         if _HEADING.match(line):
             continue
         written = line.partition("####")[0]
-        plain = without_latex(written)
-        found = _evaluate_stretch(written, plain) or said_number(plain)
-        if found and (_BEFORE_MARKED.match(aligned_lower(plain[: found.start])) or "=" in plain[: found.start]):
-            goes_on = _goes_on(plain[found.end :], text, marker.end() + len(line))
-            yield _Given(found.value, goes_on, is_clear=found.is_clear)
+        plain = strip_latex(written)
+        found = _evaluate_stretch(written, plain) or read_sentence_number(plain)
+        if found and (_BEFORE_MARKED.match(align_lower(plain[: found.start])) or "=" in plain[: found.start]):
+            goes_on = _is_continued(plain[found.end :], text, marker.end() + len(line))
+            yield _GivenNumber(found.value, goes_on, is_clear=found.is_clear)
 
 
-def _boxed(text: str) -> Iterator[_Given]:
-    for box in boxes_in(text):
-        plain = _with_its_sign(without_latex(box.content))
-        found = _evaluate_stretch(box.content, plain, in_box=True) or said_number(plain)
+def _find_boxed_numbers(text: str) -> Iterator[_GivenNumber]:
+    for box in find_boxes(text):
+        plain = _join_sign(strip_latex(box.content))
+        found = _evaluate_stretch(box.content, plain, in_box=True) or read_sentence_number(plain)
         if found:
-            yield _Given(found.value, _goes_on("", text, box.end), is_clear=found.is_clear)
+            yield _GivenNumber(found.value, _is_continued("", text, box.end), is_clear=found.is_clear)
 
 
 def _evaluate_stretch(written: str, plain: str, *, in_box: bool = False) -> FoundNumber | None:
@@ -219,14 +224,14 @@ def _evaluate_stretch(written: str, plain: str, *, in_box: bool = False) -> Foun
     return FoundNumber(found.value or Fraction(0), 0, len(plain), is_clear=found.value is not None)
 
 
-def _goes_on(rest: str, text: str, place: int) -> bool:
+def _is_continued(rest: str, text: str, place: int) -> bool:
     """Whether anything but blanks and marks of emphasis follows."""
     return any(part and not part.isspace() for part in (rest.strip("*_$} "), text[place : place + _SENTENCE].strip("*_$} ")))
 
 
-def _statements(text: str, lower: str) -> Iterator[_Given]:
+def _iterate_statements(text: str, lower: str) -> Iterator[_GivenNumber]:
     """What the statements give, from left to right."""
-    for cue in deque(number_cues(text, lower), maxlen=_LAST_CUES):
+    for cue in deque(find_number_cues(text, lower), maxlen=_LAST_CUES):
         start, end, is_heading = cue[:3]
         begins = end
         if decoration := _DECORATION.match(text, end, end + _SENTENCE):
@@ -235,62 +240,64 @@ def _statements(text: str, lower: str) -> Iterator[_Given]:
             begins = end
         if denied := _CORRECTED_AT_ONCE.match(lower, begins, begins + _SENTENCE):
             if denied["instead"] is None:
-                yield _Given(None, True)
+                yield _GivenNumber(None, True)
                 continue
             begins = denied.end()
-        ends = _end_of_sentence(lower, begins)
+        ends = _find_end_of_sentence(lower, begins)
         written = normalize_points(text[begins:ends]) if cue.has_commas else text[begins:ends]
-        sentence = _without_reasons(without_latex(written))
+        sentence = _strip_reasons(strip_latex(written))
         if not _OPENS_LIST.search(text, end - 1, begins):
-            sentence = _with_its_sign(sentence)
-        found = _evaluate_stretch(_without_reasons(written), sentence) or said_number(sentence)
+            sentence = _join_sign(sentence)
+        found = _evaluate_stretch(_strip_reasons(written), sentence) or read_sentence_number(sentence)
         if is_heading and found and _is_working(sentence[: found.start], lower[ends : ends + _SENTENCE]):
             continue
         blank = found is None and _BLANK.match(text, end, end + 20) is not None
         rest = sentence[found.end :] if found else ""
-        yield _Given(found.value if found else None, _goes_on(rest, text, ends), blank, found is None or found.is_clear)
+        yield _GivenNumber(
+            found.value if found else None, _is_continued(rest, text, ends), blank, found is None or found.is_clear
+        )
 
 
-def _without_reasons(sentence: str) -> str:
+def _strip_reasons(sentence: str) -> str:
     """The sentence without the equations that only support its number: `7 (7 = 3 + 4)`, `7 because 3 + 4 = 7`."""
     kept = _EQUATION_ASIDE.sub(" ", sentence)
     reason = _REASON_FOLLOWS.search(kept)
     return kept[: reason.end(1)] + " because" if reason else kept
 
 
-def _with_its_sign(sentence: str) -> str:
+def _join_sign(sentence: str) -> str:
     """`- 5` as `-5`, where it cannot be the dash of a list."""
     return _OPENING_MINUS.sub("-", sentence, count=1)
 
 
 def _is_working(before: str, behind: str) -> bool:
     """Whether `Answer:` opens a working: words come before its first number, and more numbers after its first sentence."""
-    return before.strip(" $*_-(") != "" and not _WORKED_OUT.match(behind) and next(numbers_in_lower(behind), None) is not None
+    return before.strip(" $*_-(") != "" and not _WORKED_OUT.match(behind) and next(find_numbers(behind), None) is not None
 
 
-def _end_of_sentence(lower: str, begins: int) -> int:
+def _find_end_of_sentence(lower: str, begins: int) -> int:
     stop = _END_OF_SENTENCE.search(lower, begins, begins + _SENTENCE)
     return stop.start() if stop else min(len(lower), begins + _SENTENCE)
 
 
-def _last_number(lower: str) -> FoundNumber | None:
+def _find_last_number(lower: str) -> FoundNumber | None:
     """The last number, from the end; what is hardly meant (`one`, numbers of steps, items, decimal places) only where there is no other."""
     hardly: FoundNumber | None = None
     end = len(lower)
     while end > max(0, len(lower) - _LOOKED_BACK):
-        start = _line_start(lower, end)
+        start = _find_line_start(lower, end)
         piece = lower[start:end]
-        numbers = list(numbers_in_lower(piece))
+        numbers = list(find_numbers(piece))
         for place, found in reversed(list(enumerate(numbers))):
-            is_aside = place > 0 and says_how_exact(piece, numbers[place - 1], found)
+            is_aside = place > 0 and is_stating_precision(piece, numbers[place - 1], found)
             if not is_aside and not _is_hardly_meant(piece, found):
-                return among_neighbours(piece, numbers, found, stated=False)
+                return compare_with_neighbours(piece, numbers, found, stated=False)
             hardly = found if hardly is None else hardly
         end = start
     return hardly
 
 
-def _line_start(lower: str, end: int) -> int:
+def _find_line_start(lower: str, end: int) -> int:
     """Where to begin the piece that ends here: at a line of the last few thousand characters."""
     start = max(0, end - _PIECE_LENGTH)
     return lower.find("\n", start, end - 1) + 1 or start if start else 0
@@ -347,9 +354,9 @@ class NumberCue(NamedTuple):
     """Whether figures behind it have a comma before their decimals."""
 
 
-def number_cues(text: str, lower: str) -> Iterator[NumberCue]:
+def find_number_cues(text: str, lower: str) -> Iterator[NumberCue]:
     """The cues of a text, from left to right; `lower` is the text in lower case, as long as it."""
-    return _merge_cues(sorted(_cues(text, lower)))
+    return _merge_cues(sorted(_iterate_cues(text, lower)))
 
 
 def _merge_cues(cues: Iterable[NumberCue]) -> Iterator[NumberCue]:
@@ -363,38 +370,38 @@ def _merge_cues(cues: Iterable[NumberCue]) -> Iterator[NumberCue]:
         yield held
 
 
-def _cues(text: str, lower: str) -> Iterator[NumberCue]:
+def _iterate_cues(text: str, lower: str) -> Iterator[NumberCue]:
     """Every cue of a statement, and everything that corrects one."""
-    stated = sorted(_stating_cues(text, lower))
+    stated = sorted(_find_stating_cues(text, lower))
     yield from stated
     if stated:
-        yield from _correcting_cues(lower, stated[0].end)
+        yield from _find_correcting_cues(lower, stated[0].end)
 
 
-def _stating_cues(text: str, lower: str) -> Iterator[NumberCue]:
+def _find_stating_cues(text: str, lower: str) -> Iterator[NumberCue]:
     for word in ("answer", "final"):
         passed, place = 0, lower.find(word)
         while place >= 0:
-            found = _cue_at(lower, max(0, place - 1), place) if place >= passed else None
+            found = _match_cue_at(lower, max(0, place - 1), place) if place >= passed else None
             if found:
                 yield NumberCue(place, found.end(), word == "answer" and found[0].endswith(":"))
                 passed = found.end()
             place = lower.find(word, place + len(word))
     for lettered in _LETTERED_LINE.finditer(text) if "A" in text else ():
         yield NumberCue(lettered.start(), lettered.end(), True)
-    yield from (NumberCue(cue.start, cue.end, False, cue.has_commas) for cue in foreign_cues(lower))
+    yield from (NumberCue(cue.start, cue.end, False, cue.has_commas) for cue in find_foreign_cues(lower))
 
 
-def _correcting_cues(lower: str, begins: int) -> Iterator[NumberCue]:
+def _find_correcting_cues(lower: str, begins: int) -> Iterator[NumberCue]:
     """`Wait, no, it is 7` behind a statement, and `so it is 7` behind a correction of one."""
-    for place, is_named in corrected_places(lower, begins):
+    for place, is_named in find_corrections(lower, begins):
         if (_ENDS_IN_VALUE if is_named else _NUMBER_TO_THE_END).match(lower, place):
             yield NumberCue(place, place, False)
     if correction := _CORRECTS.search(lower, begins):
         yield from (NumberCue(one.start(), one.end(), False) for one in _CONCLUDES.finditer(lower, correction.end()))
 
 
-def _cue_at(lower: str, before: int, place: int) -> re.Match[str] | None:
+def _match_cue_at(lower: str, before: int, place: int) -> re.Match[str] | None:
     found = _CUE.match(lower, place)
     if _ASKED_TO.search(lower, max(0, place - 15), place):
         return None

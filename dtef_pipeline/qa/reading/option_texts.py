@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from dtef_pipeline.text.plain import plain
+from dtef_pipeline.text.plain import normalise_text
 
 _MARKS = " .,;:!?\n"
 _JOINT_OF_TEXTS = re.compile(r",? (?:and|or) ")
@@ -23,15 +23,15 @@ class OptionTexts:
     @cached_property
     def _texts(self) -> list[tuple[str, int]]:
         """(plain text, number of the option), the longest first."""
-        spelled = [(plain(option).strip(_MARKS), number) for number, option in enumerate(self._options)]
+        spelled = [(normalise_text(option).strip(_MARKS), number) for number, option in enumerate(self._options)]
         return sorted(((text, number) for text, number in spelled if text), key=lambda pair: -len(pair[0]))
 
-    def named_in(self, stretch: str) -> set[int]:
+    def find_named_options(self, stretch: str) -> set[int]:
         """Numbers of the options whose whole texts stand in the stretch; a place belongs to the longest text there."""
-        rest = plain(stretch)
+        rest = normalise_text(stretch)
         named: set[int] = set()
         for text, number in self._texts:
-            place = _place_of(text, rest)
+            place = _find_whole_words(text, rest)
             if place >= 0:
                 named.update(same for other, same in self._texts if other == text)
                 rest = rest[:place] + "\0" * len(text) + rest[place + len(text) :]
@@ -39,12 +39,12 @@ class OptionTexts:
                 named.discard(number)
         return named
 
-    def begun_by(self, stretch: str, *, whole: bool = False) -> set[int]:
+    def match_start(self, stretch: str, *, whole: bool = False) -> set[int]:
         """Numbers of the options with the longest text that the stretch begins with, and of one that `or` joins to it.
 
         `whole`: only where a sentence or line ends behind the text.
         """
-        rest = plain(stretch).lstrip(_MARKS + "(")
+        rest = normalise_text(stretch).lstrip(_MARKS + "(")
         for text, _ in self._texts:
             if (
                 rest.startswith(text)
@@ -69,7 +69,7 @@ def _is_end(text: str, end: int) -> bool:
     return not (after.isalnum() or after in "%^" or (after in ".," and text[end + 1 : end + 2].isdigit()))
 
 
-def _place_of(text: str, stretch: str) -> int:
+def _find_whole_words(text: str, stretch: str) -> int:
     """Where the text stands as whole words; -1: nowhere. Only the first fifty places are tried."""
     place, tried = stretch.find(text), 0
     while place >= 0 and tried < 50:
@@ -112,14 +112,14 @@ class NamedLetters(NamedTuple):
     """Whether no bracket closes the last one."""
 
 
-def letters_at(text: str, place: int) -> NamedLetters | None:
+def read_letters_at(text: str, place: int) -> NamedLetters | None:
     """The letters A-J at a place, brackets and emphasis before them passed over; several where they are joined; None: none."""
-    first = _letter_at(text, place)
+    first = _match_letter_at(text, place)
     if first is None:
         return None
     letters, end = [first[2].upper()], first.end()
     while len(letters) < _MOST_LETTERS and (joint := _JOINED.match(text, end)):
-        following = _letter_at(text, joint.end())
+        following = _match_letter_at(text, joint.end())
         if following is None or _SPOKEN_OF.match(text, following.end()):
             break
         letters.append(following[2].upper())
@@ -127,7 +127,7 @@ def letters_at(text: str, place: int) -> NamedLetters | None:
     return NamedLetters(tuple(dict.fromkeys(letters)), first.start(2), end, not first[3].strip("*_ "))
 
 
-def _letter_at(text: str, place: int) -> re.Match[str] | None:
+def _match_letter_at(text: str, place: int) -> re.Match[str] | None:
     found = _ONE_LETTER.match(text, place)
     return None if found is None or is_a_word(text, found) else found
 

@@ -28,27 +28,27 @@ _NEXT_TURN = re.compile(
 _ENDS_IN_COLON = re.compile(r":[*_\s]*\Z")
 
 
-class Ended(NamedTuple):
+class ReplyEnd(NamedTuple):
     """A reply up to the mark of its end, and whether it had one."""
 
     text: str
     has_mark: bool
 
 
-def cut_at_end(text: str) -> Ended:
+def cut_at_end(text: str) -> ReplyEnd:
     """The reply up to the first mark of an end that stands behind a word, without the template's head of a turn before it."""
     if "<" not in text and "[INST]" not in text:
-        return Ended(text, False)
+        return ReplyEnd(text, False)
     head = _TURN_HEAD.match(text)
     begins = head.end() if head else 0
     mark = next(
         (one for one in END_MARK.finditer(text, begins) if not text[begins : one.start()].isspace() and one.start() > begins),
         None,
     )
-    return Ended(text[begins : mark.start()] if mark else text[begins:], mark is not None)
+    return ReplyEnd(text[begins : mark.start()] if mark else text[begins:], mark is not None)
 
 
-def before_next_turn(text: str) -> str | None:
+def cut_before_next_turn(text: str) -> str | None:
     """The text before the first line that opens a question or turn of the model's own; None: there is none.
 
     A reply that begins to count its questions (`Question 1:`) goes through those that it was shown. Text that ends in a colon leads on to

@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from dtef_pipeline.text.aligned import aligned_lower
-from dtef_pipeline.text.numbers import FoundNumber, numbers_in_lower, same_number
+from dtef_pipeline.text.aligned import align_lower
+from dtef_pipeline.text.numbers import FoundNumber, find_numbers, is_same_number
 
 _SIDE_BY_SIDE = re.compile(r"[*_]{0,3}[ \t]+[*_]{0,3}")
 _IN_A_WORD = re.compile(r"-[a-z]")
@@ -32,31 +32,35 @@ _PLACES_BEHIND = re.compile(
 _NAMES_IT = re.compile(r"(?:[ ][a-z]{1,15}){0,3}[ *_]{0,4}(?::|,?[ ]namely[,:]?)[ *_$(]{0,5}")
 
 
-def said_number(sentence: str) -> FoundNumber | None:
+def read_sentence_number(sentence: str) -> FoundNumber | None:
     """The number after the last `=`, else the first one; `one` only where there is no other. Not clear: it is one of two."""
-    lower = aligned_lower(sentence)
-    numbers = list(numbers_in_lower(lower))
+    lower = align_lower(sentence)
+    numbers = list(find_numbers(lower))
     behind = sentence.rfind("=") + 1
     after = [found for found in numbers if found.start >= behind]
     candidates = [*(after if behind else ()), *numbers]
-    said = next((found for found in candidates if not is_the_word_one(sentence, found)), next(iter(candidates), None))
-    if said is None:
+    stated_number = next((found for found in candidates if not is_the_word_one(sentence, found)), next(iter(candidates), None))
+    if stated_number is None:
         return None
-    seen = among_neighbours(lower, numbers, said, stated=True)
-    named = None if seen.is_clear else _named_behind(lower, numbers[numbers.index(said) :])
-    return among_neighbours(lower, numbers, named, stated=True) if named else seen
+    seen = compare_with_neighbours(lower, numbers, stated_number, stated=True)
+    named = None if seen.is_clear else _read_number_behind(lower, numbers[numbers.index(stated_number) :])
+    return compare_with_neighbours(lower, numbers, named, stated=True) if named else seen
 
 
-def among_neighbours(lower: str, numbers: Sequence[FoundNumber], said: FoundNumber, *, stated: bool) -> FoundNumber:
+def compare_with_neighbours(
+    lower: str, numbers: Sequence[FoundNumber], stated_number: FoundNumber, *, stated: bool
+) -> FoundNumber:
     """The number; not clear where another one is joined to it, before or behind. `stated`: `and` joins too, and asides do not."""
-    place = numbers.index(said)
+    place = numbers.index(stated_number)
     for pair in pairwise(numbers[max(0, place - 1) : place + 2]):
         between = (pair[0].end, pair[1].start)
         if stated and _is_aside(lower, *pair):
             continue
-        if _are_two(lower, *pair) or (stated and _JOINS_EQUALS.fullmatch(lower, *between) and not _are_same(lower, *pair)):
-            return said._replace(is_clear=False)
-    return said
+        if _is_pair(lower, *pair) or (
+            stated and _JOINS_EQUALS.fullmatch(lower, *between) and not _is_same_in_other_spelling(lower, *pair)
+        ):
+            return stated_number._replace(is_clear=False)
+    return stated_number
 
 
 def is_the_word_one(text: str, found: FoundNumber) -> bool:
@@ -64,7 +68,7 @@ def is_the_word_one(text: str, found: FoundNumber) -> bool:
     return found.in_words and found.value == 1 and found.end - found.start == len("one")
 
 
-def says_how_exact(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
+def is_stating_precision(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
     """Whether the second number says how exact the first one is: `3.33 to 2 decimal places`, `130, rounded to the nearest 10`."""
     joint = _SAYS_HOW_EXACT.fullmatch(lower, first.end, second.start)
     if joint is None or joint["nearest"]:
@@ -75,32 +79,32 @@ def says_how_exact(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
     return not joint["words"] and (first.value.denominator > 1 or second.value < first.value)
 
 
-def _named_behind(lower: str, numbers: Sequence[FoundNumber]) -> FoundNumber | None:
+def _read_number_behind(lower: str, numbers: Sequence[FoundNumber]) -> FoundNumber | None:
     """What the first of the numbers, which is not clear, is said to be: `two dozen, or 24`, `between 5 and 10: 7`; None: nothing is."""
     first, *rest = numbers
     if first.in_words and not first.is_clear:
-        return next((found for found in rest if found.is_clear and same_number(found.value, first.value)), None)
+        return next((found for found in rest if found.is_clear and is_same_number(found.value, first.value)), None)
     if len(rest) > 1 and _NAMES_IT.fullmatch(lower, rest[0].end, rest[1].start):
         return rest[1]
     return None
 
 
-def _are_same(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
+def _is_same_in_other_spelling(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
     """Whether two numbers are one, in two spellings: `1/2 or 50%`."""
     values = [one.value / 100 if lower[one.end : one.end + 1] == "%" else one.value for one in (first, second)]
-    return same_number(first.value, second.value) or same_number(*values)
+    return is_same_number(first.value, second.value) or is_same_number(*values)
 
 
-def _are_two(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
+def _is_pair(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
     """Whether two numbers are said in the place of one: `3 to 5`, `10 - 15`, `3 or 5`, `between 3 km and 5 km`, `five six`."""
     between = (first.end, second.start)
-    if between[1] - between[0] > _LONGEST_JOINT or _are_same(lower, first, second):
+    if between[1] - between[0] > _LONGEST_JOINT or _is_same_in_other_spelling(lower, first, second):
         return False
     if _SIDE_BY_SIDE.fullmatch(lower, *between):
         return first.in_words == second.in_words and (lower[second.start].isalnum() or lower[second.start] == "-")
     if _OPENS_RANGE.search(lower, max(0, first.start - 12), first.start):
         return _JOINS_ENDS.fullmatch(lower, *between) is not None
-    return _JOINS_TWO.fullmatch(lower, *between) is not None and not says_how_exact(lower, first, second)
+    return _JOINS_TWO.fullmatch(lower, *between) is not None and not is_stating_precision(lower, first, second)
 
 
 def _is_aside(lower: str, first: FoundNumber, second: FoundNumber) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from dtef_pipeline.qa.reading.corrections import corrected_places
-from dtef_pipeline.qa.reading.foreign_cues import foreign_cues
-from dtef_pipeline.qa.reading.option_texts import LETTER_CLOSING, LETTER_OPENING, NamedLetters, OptionTexts, letters_at
-from dtef_pipeline.qa.reading.written_math import boxes_in, without_latex
+from dtef_pipeline.qa.reading.corrections import find_corrections
+from dtef_pipeline.qa.reading.foreign_cues import find_foreign_cues
+from dtef_pipeline.qa.reading.option_texts import LETTER_CLOSING, LETTER_OPENING, NamedLetters, OptionTexts, read_letters_at
+from dtef_pipeline.qa.reading.written_math import find_boxes, strip_latex
 
 LETTERS_OF_OPTIONS = "ABCDEFGHIJ"
 _LAST_PLACES = 60
@@ -104,39 +104,46 @@ class Denial(NamedTuple):
     end: int
 
 
-def strong_statements(text: str, lower: str, texts: OptionTexts | None) -> list[Statement]:
+def find_strong_statements(text: str, lower: str, texts: OptionTexts | None) -> list[Statement]:
     """Statements with `answer`, boxes, and `closest`, in order; `lower` is the text in lower case, as long as it."""
     found: list[Statement] = []
     if "answer" in lower:
-        found += _answers(text, lower, texts)
-    for cue in foreign_cues(lower):
-        found += _named(text, cue.end)
+        found += _find_answer_statements(text, lower, texts)
+    for cue in find_foreign_cues(lower):
+        found += _read_named_letters(text, cue.end)
     if "closest" in lower:
-        found += _closest(text, lower)
+        found += _find_closest_statements(text, lower)
     if "box" in lower or "oxed" in lower:
-        found += _boxed(text, texts)
+        found += _find_boxed_options(text, texts)
     if found:
         found += _take_backs(text, lower, min(found).end)
     return sorted(set(found))
 
 
-def weak_statements(text: str, lower: str) -> list[Statement]:
+def find_weak_statements(text: str, lower: str) -> list[Statement]:
     """Statements with `option` and `choice`, `I choose X`, `so X` at the end of a line, and `it is not X, it is Y`, in order."""
-    return sorted({*_optional(text, lower), *_chosen(text, lower), *_corrections(text, lower), *_take_backs(text, lower, 0)})
+    return sorted(
+        {
+            *_find_option_statements(text, lower),
+            *_find_choosing(text, lower),
+            *_find_corrections_in_text(text, lower),
+            *_take_backs(text, lower, 0),
+        }
+    )
 
 
 def _take_backs(text: str, lower: str, begins: int) -> Iterator[Statement]:
     """`Wait, no, it is C`, where the sentence ends or gives its reason there."""
-    for place, _ in corrected_places(lower, begins):
-        letters = letters_at(text, filler.end() if (filler := _FILLER.match(text, place)) else place)
+    for place, _ in find_corrections(lower, begins):
+        letters = read_letters_at(text, filler.end() if (filler := _FILLER.match(text, place)) else place)
         if letters and (_ENDS_STATEMENT.match(text, letters.end) or _BECAUSE.match(lower, letters.end)):
             yield Statement(letters.start, letters.end, letters.letters)
 
 
-def _optional(text: str, lower: str) -> Iterator[Statement]:
-    for place in (place for cue in _OPTION_CUES for place in _places(cue, lower)):
+def _find_option_statements(text: str, lower: str) -> Iterator[Statement]:
+    for place in (place for cue in _OPTION_CUES for place in _find_cue_places(cue, lower)):
         cue = _AFTER_OPTION.match(text, place)
-        letters = letters_at(text, cue.end()) if cue else None
+        letters = read_letters_at(text, cue.end()) if cue else None
         if cue is None or letters is None:
             continue
         called = _CALLED_CORRECT.match(lower, letters.end)
@@ -145,37 +152,37 @@ def _optional(text: str, lower: str) -> Iterator[Statement]:
             yield Statement(letters.start, letters.end, letters.letters)
 
 
-def _chosen(text: str, lower: str) -> Iterator[Statement]:
+def _find_choosing(text: str, lower: str) -> Iterator[Statement]:
     """`I choose X`, and `so X` at the end of a line."""
-    for place in (place for cue in _CHOOSING_CUES for place in _places(cue, lower)):
+    for place in (place for cue in _CHOOSING_CUES for place in _find_cue_places(cue, lower)):
         cue = _AFTER_CHOOSING.match(text, place)
         if cue and _BEFORE_CHOOSING.search(lower, max(0, place - 12), place):
-            yield from _named(text, cue.end())
-    for place in (place for cue in _SO_CUES for place in _places(cue, lower)):
+            yield from _read_named_letters(text, cue.end())
+    for place in (place for cue in _SO_CUES for place in _find_cue_places(cue, lower)):
         cue = None if lower[place - 1 : place].isalnum() else _AFTER_SO.match(text, place)
-        if cue and (letters := letters_at(text, cue.end())):
+        if cue and (letters := read_letters_at(text, cue.end())):
             yield Statement(letters.start, letters.end, letters.letters)
 
 
-def _corrections(text: str, lower: str) -> Iterator[Statement]:
+def _find_corrections_in_text(text: str, lower: str) -> Iterator[Statement]:
     """`it is not A, it is B`, and `\u9009 B` of Chinese."""
-    for place in _places(" not ", lower):
+    for place in _find_cue_places(" not ", lower):
         is_stated = _BEFORE_NOT.search(lower, max(0, place - 12), place)
-        denial = _denied_letters(text, _DENIED.match(text, place)) if is_stated else None
-        corrected = _corrected(text, denial.end) if denial else None
+        denial = _read_denied_letters(text, _DENIED.match(text, place)) if is_stated else None
+        corrected = _read_corrected(text, denial.end) if denial else None
         if corrected:
             yield corrected
     for chosen in islice(_CHOSEN_IN_CHINESE.finditer(text), _LAST_PLACES):
-        yield from _named(text, chosen.end())
+        yield from _read_named_letters(text, chosen.end())
 
 
-def _named(text: str, place: int) -> Iterator[Statement]:
-    letters = letters_at(text, place)
+def _read_named_letters(text: str, place: int) -> Iterator[Statement]:
+    letters = read_letters_at(text, place)
     if letters and not _SPOKEN_ABOUT.match(text, letters.end):
         yield Statement(letters.start, letters.end, letters.letters)
 
 
-def _places(cue: str, lower: str) -> list[int]:
+def _find_cue_places(cue: str, lower: str) -> list[int]:
     """The last places of a cue, from left to right."""
     places: list[int] = []
     place = lower.rfind(cue)
@@ -185,36 +192,36 @@ def _places(cue: str, lower: str) -> list[int]:
     return places[::-1]
 
 
-def _answers(text: str, lower: str, texts: OptionTexts | None) -> Iterator[Statement]:
-    for place in _places("answer", lower):
-        stated = _answer_at(text, lower, place, texts) or _reversed(text, place)
+def _find_answer_statements(text: str, lower: str, texts: OptionTexts | None) -> Iterator[Statement]:
+    for place in _find_cue_places("answer", lower):
+        stated = _read_answer_at(text, lower, place, texts) or _read_reversed(text, place)
         if stated:
             yield stated
 
 
-def _answer_at(text: str, lower: str, place: int, texts: OptionTexts | None) -> Statement | None:
+def _read_answer_at(text: str, lower: str, place: int, texts: OptionTexts | None) -> Statement | None:
     verb: re.Match[str] | None = None
-    for verb in _verbs(lower, place):
-        denial = _denial(text, verb)
-        corrected = _corrected(text, denial.end) if denial else None
+    for verb in _match_verbs(lower, place):
+        denial = _read_denial(text, verb)
+        corrected = _read_corrected(text, denial.end) if denial else None
         if corrected or (denial and verb.re is _VERB):
             return corrected
     if verb is None or verb.re is _CANNOT_BE:
-        return _direct(text, place)
+        return _read_direct(text, place)
     if verb["negated"]:
-        return _not_only(text, verb.end())
+        return _read_not_only(text, verb.end())
     begins = verb.end()
-    letters = letters_at(text, begins)
+    letters = read_letters_at(text, begins)
     if letters is None and (filler := _FILLER.match(text, begins)):
-        letters = letters_at(text, filler.end())
+        letters = read_letters_at(text, filler.end())
     if texts and (letters is None or (letters.is_bare and text[letters.end : letters.end + 1] == ".")):
-        named = _option_text(text, begins, texts, letters)
+        named = _read_option_text(text, begins, texts, letters)
         if named:
             return named
-    return Statement(letters.start, letters.end, letters.letters) if letters else _direct(text, place)
+    return Statement(letters.start, letters.end, letters.letters) if letters else _read_direct(text, place)
 
 
-def _verbs(lower: str, place: int) -> list[re.Match[str]]:
+def _match_verbs(lower: str, place: int) -> list[re.Match[str]]:
     """The verb of the statement here, and `cannot be` where it stands before it."""
     verb, cannot = _VERB.match(lower, place), _CANNOT_BE.match(lower, place)
     if cannot and verb and cannot.end() > verb.end():
@@ -222,30 +229,30 @@ def _verbs(lower: str, place: int) -> list[re.Match[str]]:
     return [found for found in (cannot, verb) if found]
 
 
-def denials(text: str, lower: str) -> Iterator[Denial]:
+def find_denials(text: str, lower: str) -> Iterator[Denial]:
     """What the statements with `answer` say it is not, from left to right."""
-    for place in _places("answer", lower):
-        found = (denial for verb in _verbs(lower, place) if (denial := _denial(text, verb)))
+    for place in _find_cue_places("answer", lower):
+        found = (denial for verb in _match_verbs(lower, place) if (denial := _read_denial(text, verb)))
         yield from islice(found, 1)
 
 
-def _denial(text: str, verb: re.Match[str]) -> Denial | None:
+def _read_denial(text: str, verb: re.Match[str]) -> Denial | None:
     """`not A`, `not A, not B`, `neither A nor B`, `n't A`, behind the verb of a statement."""
     begins = verb.end()
     if verb["negated"]:
-        return _letters_denied_at(text, opening.end() if (opening := _OF_OPTION.match(text, begins)) else begins)
-    return _denied_letters(text, _DENIED.match(text, begins))
+        return _read_letters_denied_at(text, opening.end() if (opening := _OF_OPTION.match(text, begins)) else begins)
+    return _read_denied_letters(text, _DENIED.match(text, begins))
 
 
-def _denied_letters(text: str, opening: re.Match[str] | None) -> Denial | None:
-    return _letters_denied_at(text, opening.end()) if opening else None
+def _read_denied_letters(text: str, opening: re.Match[str] | None) -> Denial | None:
+    return _read_letters_denied_at(text, opening.end()) if opening else None
 
 
-def _letters_denied_at(text: str, begins: int) -> Denial | None:
+def _read_letters_denied_at(text: str, begins: int) -> Denial | None:
     letters: list[str] = []
     end = begins
     for _ in range(_MOST_DENIED):
-        named = letters_at(text, begins)
+        named = read_letters_at(text, begins)
         if named is None:
             break
         letters += named.letters
@@ -257,29 +264,29 @@ def _letters_denied_at(text: str, begins: int) -> Denial | None:
     return Denial(tuple(letters), end) if letters else None
 
 
-def _corrected(text: str, place: int) -> Statement | None:
+def _read_corrected(text: str, place: int) -> Statement | None:
     """What the answer is instead: `(not A), it is B`, `(not A) but B`, `(not A). B`."""
     instead = _RATHER.match(text, place) or _SENTENCE_OF_ONE.match(text, place)
-    letters = letters_at(text, instead.end()) if instead else None
+    letters = read_letters_at(text, instead.end()) if instead else None
     return Statement(letters.start, letters.end, letters.letters) if letters else None
 
 
-def _not_only(text: str, place: int) -> Statement | None:
+def _read_not_only(text: str, place: int) -> Statement | None:
     """`(not) only A but also B` names both."""
     only = _NOT_ONLY.match(text, place)
-    letters = letters_at(text, only.end()) if only else None
+    letters = read_letters_at(text, only.end()) if only else None
     if letters is None:
         return None
     more = _RATHER.match(text, letters.end)
-    also = letters_at(text, more.end()) if more else None
+    also = read_letters_at(text, more.end()) if more else None
     both = (*letters.letters, *(also.letters if also else ()))
     return Statement(letters.start, also.end if also else letters.end, tuple(dict.fromkeys(both)))
 
 
-def _direct(text: str, place: int) -> Statement | None:
+def _read_direct(text: str, place: int) -> Statement | None:
     """`answer (F)`, `answer F.`; not `answer (F) would be`."""
     cue = _DIRECT.match(text, place)
-    letters = letters_at(text, cue.end()) if cue else None
+    letters = read_letters_at(text, cue.end()) if cue else None
     if letters is None or _SPOKEN_ABOUT.match(text, letters.end):
         return None
     if letters.is_bare and not _ENDS_STATEMENT.match(text, letters.end):
@@ -287,21 +294,21 @@ def _direct(text: str, place: int) -> Statement | None:
     return Statement(letters.start, letters.end, letters.letters)
 
 
-def _option_text(text: str, begins: int, texts: OptionTexts, letters: NamedLetters | None) -> Statement | None:
+def _read_option_text(text: str, begins: int, texts: OptionTexts, letters: NamedLetters | None) -> Statement | None:
     """The one option whose text the statement gives. A bare letter with a dot (`C. elegans`) gives way only to a text that begins with it."""
     end = _END_OF_STATEMENT.search(text, begins + 1 if text[begins : begins + 1] == "\n" else begins, begins + 400)
     stretch = text[begins : end.start() if end else begins + 400]
-    named = texts.begun_by(text[begins : begins + 400])
+    named = texts.match_start(text[begins : begins + 400])
     if letters is not None:
         named = {number for number in named if number != LETTERS_OF_OPTIONS.find(letters.letters[0])}
     elif len(named) != 1:
-        named = texts.named_in(stretch)
+        named = texts.find_named_options(stretch)
     if len(named) != 1:
         return None
     return Statement(begins, begins + len(stretch), (LETTERS_OF_OPTIONS[named.pop()],), "option_text")
 
 
-def _reversed(text: str, place: int) -> Statement | None:
+def _read_reversed(text: str, place: int) -> Statement | None:
     """`(C) is the correct answer`."""
     cue = _REVERSED.search(text, max(0, place - 110), place)
     if cue is None or (cue["between"] and not cue["closed"]):
@@ -309,19 +316,19 @@ def _reversed(text: str, place: int) -> Statement | None:
     return Statement(cue.start(1), place + len("answer"), (cue[1],))
 
 
-def _closest(text: str, lower: str) -> Iterator[Statement]:
-    for place in _places("closest", lower):
+def _find_closest_statements(text: str, lower: str) -> Iterator[Statement]:
+    for place in _find_cue_places("closest", lower):
         cue = _CLOSEST.match(text, place)
-        letters = letters_at(text, cue.end()) if cue else None
+        letters = read_letters_at(text, cue.end()) if cue else None
         if letters and (not letters.is_bare or _ENDS_STATEMENT.match(text, letters.end)):
             yield Statement(letters.start, letters.end, letters.letters)
 
 
-def _boxed(text: str, texts: OptionTexts | None) -> Iterator[Statement]:
-    for box in boxes_in(text):
-        content = without_latex(box.content).strip()
-        letters = letters_at(content, 0)
-        named = texts.begun_by(content, whole=True) if texts else set()
+def _find_boxed_options(text: str, texts: OptionTexts | None) -> Iterator[Statement]:
+    for box in find_boxes(text):
+        content = strip_latex(box.content).strip()
+        letters = read_letters_at(content, 0)
+        named = texts.match_start(content, whole=True) if texts else set()
         if letters and (
             content[letters.end :].strip(" .") == ""
             or content[letters.end : letters.end + 1] in (".", ":")

@@ -37,7 +37,7 @@ class Box(NamedTuple):
     end: int
 
 
-def boxes_in(text: str) -> Iterator[Box]:
+def find_boxes(text: str) -> Iterator[Box]:
     r"""The closed `\boxed{}` and `\fbox{}` of a text, from left to right: of the last 60, those of at most 300 characters."""
     for found in deque(_BOX.finditer(text), maxlen=_LAST_BOXES) if "box" in text or "oxed" in text else ():
         depth = 1
@@ -48,7 +48,7 @@ def boxes_in(text: str) -> Iterator[Box]:
                 break
 
 
-def without_latex(text: str) -> str:
+def strip_latex(text: str) -> str:
     r"""The text with `\frac{3}{4}` as `3/4`, `1{,}234` as `1,234`, `\text{dollars}` as its words, and other commands as spaces."""
     if "\\" not in text and "{" not in text and "\x0c" not in text:
         return text
@@ -57,6 +57,6 @@ def without_latex(text: str) -> str:
     return text
 
 
-def without_programs(text: str) -> str:
+def strip_programs(text: str) -> str:
     """The text without fenced blocks that are labelled as code of a programming language: a program is not its own output."""
     return _FENCED_PROGRAM.sub("\n", text) if "```" in text else text

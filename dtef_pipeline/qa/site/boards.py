@@ -9,13 +9,20 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
-from dtef_pipeline.qa.site.human_names import measure_words, metric_place, metric_words, scorer_words, suite_title, way_words
+from dtef_pipeline.qa.site.human_names import (
+    format_metric,
+    format_suite_title,
+    format_way,
+    measure_words,
+    rank_metric,
+    scorer_words,
+)
 from dtef_pipeline.qa.site.suite_scores import BoardMeasure, QaScores
-from dtef_pipeline.site.content import Column, Estimate, table_rows
+from dtef_pipeline.site.content import Column, Estimate, convert_to_rows
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
-from dtef_pipeline.site.verdict_sentences import best_of_models
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.site.verdict_sentences import describe_best_of_models
+from dtef_pipeline.text.counted import format_count
 
 _BOARD_FURTHER = (
     Column("n_items", "Items", "count", "Items with a scored response", always=True),
@@ -42,7 +49,7 @@ class SuiteBoard:
     measure: BoardMeasure
     board: RankedBoard
 
-    def of_cut(self, found: pd.DataFrame) -> pd.DataFrame:
+    def filter_alike(self, found: pd.DataFrame) -> pd.DataFrame:
         """The rows of `qa_board` that are measured alike."""
         kept = found["suite"] == self.suite
         for name, value in self.measure._asdict().items():
@@ -50,55 +57,55 @@ class SuiteBoard:
         return found[kept]
 
 
-def suite_boards(scores: QaScores) -> list[SuiteBoard]:
+def build_suite_boards(scores: QaScores) -> list[SuiteBoard]:
     """Every board with a score, suite by suite, the main one of each first. Boards of suites that have no scores any more are left out."""
     if not len(scores.board):
         return []
     found = scores.board[(scores.board["cut"] == "overall") & scores.board["suite"].astype(str).isin(list(scores.suites))]
     boards = []
     for suite, own in found.groupby("suite", sort=True):
-        groups = [(key, rows) for key, rows in _by_measure(own) if rows["score"].notna().any()]
-        groups.sort(key=lambda one: (metric_place(one[0].metric), -one[1]["rank"].notna().sum(), one[0]))
-        titles = [_title(str(suite), key) for key, _ in groups]
+        groups = [(key, rows) for key, rows in _group_by_measure(own) if rows["score"].notna().any()]
+        groups.sort(key=lambda one: (rank_metric(one[0].metric), -one[1]["rank"].notna().sum(), one[0]))
+        titles = [_format_title(str(suite), key) for key, _ in groups]
         for at, (key, rows) in enumerate(groups):
             title = titles[at] if titles.count(titles[at]) == 1 else f"{titles[at]}, by {scorer_words(key.measured_by)}"
             name = scores.suites[str(suite)].file
-            board = _ranked(rows, f"{name}-{at + 1}" if at else name, title, key)
+            board = _build_ranked_board(rows, f"{name}-{at + 1}" if at else name, title, key)
             boards.append(SuiteBoard(str(suite), key, board))
     return boards
 
 
-def _by_measure(rows: pd.DataFrame) -> Iterator[tuple[BoardMeasure, pd.DataFrame]]:
+def _group_by_measure(rows: pd.DataFrame) -> Iterator[tuple[BoardMeasure, pd.DataFrame]]:
     for key, own in rows.groupby(list(BoardMeasure._fields), sort=True):
         yield BoardMeasure(*map(str, key)), own
 
 
-def compared_way(row: Mapping[str, Any]) -> str:
+def format_board_title(row: Mapping[str, Any]) -> str:
     """The title of the board that a row of `comparisons` is of."""
-    return _board_title(str(row["first_level"]), str(row["condition"]), str(row["metric"]))
+    return _format_condition_title(str(row["first_level"]), str(row["condition"]), str(row["metric"]))
 
 
-def _title(suite: str, measure: BoardMeasure) -> str:
-    return _board_title(suite, measure.condition, measure.metric)
+def _format_title(suite: str, measure: BoardMeasure) -> str:
+    return _format_condition_title(suite, measure.condition, measure.metric)
 
 
-def _board_title(suite: str, condition: str, metric: str) -> str:
-    way = way_words(condition)
-    what = "" if metric in ("correct", "passed", "score") else f": {metric_words(metric)}"
-    return f"{suite_title(suite)}{', ' if way else ''}{way}{what}"
+def _format_condition_title(suite: str, condition: str, metric: str) -> str:
+    way = format_way(condition)
+    what = "" if metric in ("correct", "passed", "score") else f": {format_metric(metric)}"
+    return f"{format_suite_title(suite)}{', ' if way else ''}{way}{what}"
 
 
-def _ranked(rows: pd.DataFrame, id: str, title: str, of: BoardMeasure) -> RankedBoard:
+def _build_ranked_board(rows: pd.DataFrame, id: str, title: str, of: BoardMeasure) -> RankedBoard:
     ordered = rows.sort_values(["rank", "score", "model"], ascending=[True, False, True], na_position="last", kind="stable")
     exposure = next((words for words in ordered["exposure"] if words), "")
     measure = f"{measure_words(of.metric)}{'; ' if exposure else ''}{exposure}"
     how = f"{_BOARD_MEANING} Answers are scored by {scorer_words(of.measured_by)}." if of.measured_by else _BOARD_MEANING
-    found = table_rows(ordered)
-    columns = [column for column in _BOARD_FURTHER if _says_something(column.name, ordered)]
-    return RankedBoard(id, title, measure, [_row(one, columns) for one in found], columns=columns, how=how)
+    found = convert_to_rows(ordered)
+    columns = [column for column in _BOARD_FURTHER if _is_informative(column.name, ordered)]
+    return RankedBoard(id, title, measure, [_build_row(one, columns) for one in found], columns=columns, how=how)
 
 
-def _says_something(name: str, rows: pd.DataFrame) -> bool:
+def _is_informative(name: str, rows: pd.DataFrame) -> bool:
     """Whether a column is worth its room: no counts of nothing, no shares that are whole, no means over groups of one item each."""
     if name == "macro":
         return bool((rows["n_clusters"] != rows["n_items"]).any())
@@ -109,41 +116,41 @@ def _says_something(name: str, rows: pd.DataFrame) -> bool:
     return name == "n_items" or bool(rows[name].fillna(0).any())
 
 
-def _row(one: Mapping[str, Any], columns: Sequence[Column]) -> BoardRow:
+def _build_row(one: Mapping[str, Any], columns: Sequence[Column]) -> BoardRow:
     macro = Estimate.of(one, "macro_score", "macro_low", "macro_high")
     known = {**one, "macro": macro, "is_reference": is_computed(one["model_variant"])}
     return BoardRow.of(known, Estimate.of(one, "score"), columns)
 
 
-def main_boards(boards: Sequence[SuiteBoard]) -> dict[str, SuiteBoard]:
+def choose_main_boards(boards: Sequence[SuiteBoard]) -> dict[str, SuiteBoard]:
     """The main board of each suite."""
     return {one.suite: one for one in reversed(boards)}
 
 
 def verdict(boards: Sequence[SuiteBoard]) -> str:
     """`a is best in 3 of 4 suites (MMLU 0.81, ...), ahead of every other model in 2; b is best in HumanEval (0.70).`"""
-    ranked = {suite: one.board for suite, one in sorted(main_boards(boards).items()) if one.board.models}
+    ranked = {suite: one.board for suite, one in sorted(choose_main_boards(boards).items()) if one.board.models}
     if not ranked:
         return "No model is ranked on a suite yet."
     models = {row.model for board in ranked.values() for row in board.models}
     if len(models) == 1:
-        numbers = "; ".join(f"{suite_title(suite)} {_number(board.models[0])}" for suite, board in ranked.items())
+        numbers = "; ".join(f"{format_suite_title(suite)} {_format_number(board.models[0])}" for suite, board in ranked.items())
         return f"{models.pop()} is the only model: {numbers}."
     if len(ranked) == 1:
         ((suite, board),) = ranked.items()
-        words = best_of_models(board)
-        return f"On {suite_title(suite)}, {words[:1].lower()}{words[1:]}"
+        words = describe_best_of_models(board)
+        return f"On {format_suite_title(suite)}, {words[:1].lower()}{words[1:]}"
     firsts: dict[tuple[str, ...], list[str]] = {}
     for suite, board in ranked.items():
         firsts.setdefault(tuple(row.model for row in board.models if row.rank == board.models[0].rank), []).append(suite)
     order = sorted(firsts, key=lambda names: -len(firsts[names]))
-    return "; ".join(_best_in(names, firsts[names], ranked) for names in order) + "."
+    return "; ".join(_describe_best(names, firsts[names], ranked) for names in order) + "."
 
 
-def _best_in(names: Sequence[str], suites: Sequence[str], ranked: Mapping[str, RankedBoard]) -> str:
+def _describe_best(names: Sequence[str], suites: Sequence[str], ranked: Mapping[str, RankedBoard]) -> str:
     """What is said of those who are first in these suites. A rank range of 1 alone: tests tell it apart from every other model."""
-    numbers = ", ".join(f"{suite_title(suite)} {show(ranked[suite].models[0].score, 'score')}" for suite in suites)
-    suites_words = counted(len(ranked), "suite")
+    numbers = ", ".join(f"{format_suite_title(suite)} {show(ranked[suite].models[0].score, 'score')}" for suite in suites)
+    suites_words = format_count(len(ranked), "suite")
     of = f"all {suites_words}" if len(suites) == len(ranked) else f"{len(suites)} of {suites_words}"
     if len(names) > 1:
         return f"{' and '.join(names)} share the first place in {of} ({numbers})"
@@ -153,16 +160,16 @@ def _best_in(names: Sequence[str], suites: Sequence[str], ranked: Mapping[str, R
     return f"{names[0]} is best in {of} ({numbers}){tested}{where}"
 
 
-def _number(row: BoardRow) -> str:
+def _format_number(row: BoardRow) -> str:
     interval = show_interval(row.score, "score")
     return show(row.score, "score") + (f" ({interval})" if interval else "")
 
 
-def unscored(scores: QaScores) -> Iterator[str]:
+def describe_unscored(scores: QaScores) -> Iterator[str]:
     """Sentences on the boards of which no model has a score."""
     found = scores.board[scores.board["cut"] == "overall"] if len(scores.board) else scores.board
     for suite, own in found.groupby("suite", sort=True) if len(found) else ():
-        for key, rows in _by_measure(own):
+        for key, rows in _group_by_measure(own):
             if rows["score"].isna().all():
                 notes = "; ".join(dict.fromkeys(filter(None, rows["note"])))
-                yield f"{_title(str(suite), key)}: no score{', ' if notes else ''}{notes}."
+                yield f"{_format_title(str(suite), key)}: no score{', ' if notes else ''}{notes}."

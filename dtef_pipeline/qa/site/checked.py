@@ -7,12 +7,19 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.qa.site.human_names import CHECK_WORDS, metric_words, part_title, scorer_words, suite_title, way_words
+from dtef_pipeline.qa.site.human_names import (
+    CHECK_WORDS,
+    format_metric,
+    format_part_title,
+    format_suite_title,
+    format_way,
+    scorer_words,
+)
 from dtef_pipeline.qa.site.suite_scores import QaScores
-from dtef_pipeline.qa.suite_boards import RETRIEVAL_COUNT, retrieval_means
-from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, table_rows
+from dtef_pipeline.qa.suite_boards import RETRIEVAL_COUNT, compute_retrieval_means
+from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, convert_to_rows
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import format_count, list_first_names
 
 _VALIDITY_HOW = (
     "Order of the options: how far a model's mean moves when the options are shown in another order. Judge against the number: how often a "
@@ -71,7 +78,7 @@ _PAIR_COLUMNS = (
 )
 
 
-def validity_section(scores: QaScores) -> Section:
+def build_validity_section(scores: QaScores) -> Section:
     """What scores may rest on besides the answer, those to look into first."""
     found = scores.rows.frame("qa_validity")
     if not len(found):
@@ -79,15 +86,15 @@ def validity_section(scores: QaScores) -> Section:
     found = found.sort_values("warn", ascending=False, kind="stable")
     rows = [
         {
-            **_row(scores, one, ("value", "low", "high")),
+            **_build_row(scores, one, ("value", "low", "high")),
             "check": CHECK_WORDS.get(one["check"], one["check"]),
             "warn": bool(one["warn"]),
         }
-        for one in table_rows(found)
+        for one in convert_to_rows(found)
     ]
     warned = [row for row in rows if row["warn"]]
-    names = and_more([f"{row['check']} ({row['model']}, {show(row['value'], 'number')})" for row in warned], 2, "; ")
-    answer = f"Worth a look: {len(warned)} of {counted(len(rows), 'check')}.{f' {names}.' if warned else ''}"
+    names = list_first_names([f"{row['check']} ({row['model']}, {show(row['value'], 'number')})" for row in warned], 2, "; ")
+    answer = f"Worth a look: {len(warned)} of {format_count(len(rows), 'check')}.{f' {names}.' if warned else ''}"
     return Section(
         "validity",
         "Validity of the scores",
@@ -97,11 +104,11 @@ def validity_section(scores: QaScores) -> Section:
     )
 
 
-def pass_section(scores: QaScores) -> Section:
+def build_pass_section(scores: QaScores) -> Section:
     """pass@k of every model and suite of programs; rows without an item of enough draws are left out."""
     found = scores.rows.frame("qa_pass_at_k")
     rows = (
-        [_row(scores, one, ("pass_at_k", "pass_low", "pass_high")) for one in table_rows(found) if one["n_items"]]
+        [_build_row(scores, one, ("pass_at_k", "pass_low", "pass_high")) for one in convert_to_rows(found) if one["n_items"]]
         if len(found)
         else []
     )
@@ -114,10 +121,10 @@ def pass_section(scores: QaScores) -> Section:
     )
 
 
-def retrieval_section(scores: QaScores, suite: str) -> Section:
+def build_retrieval_section(scores: QaScores, suite: str) -> Section:
     """How well passages were found for the items of a suite."""
     found = scores.rows.frame("qa_retrieval", {"suite": suite})
-    rows = [_row(scores, one) for one in table_rows(retrieval_means(found))] if len(found) else []
+    rows = [_build_row(scores, one) for one in convert_to_rows(compute_retrieval_means(found))] if len(found) else []
     if not rows:
         return Section("retrieval", "Retrieval", [])
     best = max(rows, key=lambda row: row["recall"])
@@ -127,10 +134,10 @@ def retrieval_section(scores: QaScores, suite: str) -> Section:
     )
 
 
-def compared_section(scores: QaScores, suite: str) -> Section:
+def build_comparison_section(scores: QaScores, suite: str) -> Section:
     """Every two models of a suite."""
     found = scores.rows.frame("comparisons", {"family": "qa", "first_level": suite})
-    rows = [_row(scores, one, ("difference", "low", "high")) for one in table_rows(found)]
+    rows = [_build_row(scores, one, ("difference", "low", "high")) for one in convert_to_rows(found)]
     if not rows:
         return Section("compared", "Every two models", [])
     apart = sum(row["verdict"] in ("better", "worse") for row in rows)
@@ -139,26 +146,26 @@ def compared_section(scores: QaScores, suite: str) -> Section:
         "compared",
         "Every two models",
         blocks,
-        f"{apart} of {counted(len(rows), 'comparison')} tell two models apart.",
+        f"{apart} of {format_count(len(rows), 'comparison')} tell two models apart.",
         _COMPARED_HOW,
     )
 
 
-def _row(scores: QaScores, one: Mapping[str, Any], ends: tuple[str, str, str] | None = None) -> dict[str, Any]:
+def _build_row(scores: QaScores, one: Mapping[str, Any], ends: tuple[str, str, str] | None = None) -> dict[str, Any]:
     """A row with its names in words, and in `value` its estimate."""
     row = {str(name): None if value is pd.NA else value for name, value in one.items()}
     for who, variant in (("model", "model_variant"), ("other_model", "other_variant")):
         if variant in row:
             row[who] = scores.names.get(str(row[variant]), row[who])
     words = {
-        "suite": suite_title,
-        "part": lambda part: "" if part == "all" else part_title(part),
-        "metric": metric_words,
+        "suite": format_suite_title,
+        "part": lambda part: "" if part == "all" else format_part_title(part),
+        "metric": format_metric,
         "measured_by": scorer_words,
     }
     row |= {name: make(str(row[name])) for name, make in words.items() if row.get(name)}
     return {
         **row,
-        "way": way_words(str(row.get("condition") or "")),
+        "way": format_way(str(row.get("condition") or "")),
         **({"value": Estimate(*(row[name] for name in ends))} if ends else {}),
     }

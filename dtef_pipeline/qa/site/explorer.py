@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.qa.site.explorer_items import OTHER_CHARACTERS, RESPONSE_CHARACTERS, BatchItem, ItemReader, OpenedItem
-from dtef_pipeline.qa.site.human_names import metric_words, part_title, scorer_words, way_words
+from dtef_pipeline.qa.site.explorer_items import OTHER_CHARACTERS, RESPONSE_CHARACTERS, BatchItem, ItemEntry, ItemReader
+from dtef_pipeline.qa.site.human_names import format_metric, format_part_title, format_way, scorer_words
 from dtef_pipeline.qa.site.shown_runs import RUN_OF_A_PART
 from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, BoardMeasure, QaScores, Scores, SuiteScores
 from dtef_pipeline.site.content import DataFile
@@ -25,7 +25,7 @@ _SAMPLED_ITEMS = 8
 """Items of a suite that stand on its page itself."""
 
 
-def kept_share(scores: QaScores, most: int = KEPT_CHARACTERS) -> float:
+def compute_kept_share(scores: QaScores, most: int = KEPT_CHARACTERS) -> float:
     """The share of the items whose responses are kept, 0-1: 1 where their texts have at most `most` characters."""
     total = 0
     for table, text, limit in (
@@ -45,25 +45,25 @@ def is_kept(suite: str, item: str, share: float) -> bool:
     return share >= 1 or int(digest("qa site", suite, item)[:8], 16) / 16**8 < share
 
 
-def explorer_files(scores: QaScores, suite: SuiteScores, share: float) -> Iterator[DataFile]:
+def build_explorer_files(scores: QaScores, suite: SuiteScores, share: float) -> Iterator[DataFile]:
     """Every data file of a suite's explorer."""
     folder = f"qa/suites/{suite.file}"
-    ways = _ways(scores, suite)
+    ways = _list_ways(scores, suite)
     firsts, first = [], 0
-    for number, (entries, documents) in enumerate(_filled(_opened(scores, suite, ways, share)), 1):
+    for number, (entries, documents) in enumerate(_group_items(_iterate_items(scores, suite, ways, share)), 1):
         yield DataFile(f"{folder}/items-{number}.js", {"items": entries, "documents": documents})
         firsts.append(first)
         first += len(entries)
     yield DataFile(f"{folder}/words.js", list(suite.items["words"]))
-    yield DataFile(f"{folder}/index.js", _index(scores, suite, ways, firsts))
+    yield DataFile(f"{folder}/index.js", _build_index(scores, suite, ways, firsts))
 
 
-def _ways(scores: QaScores, suite: SuiteScores) -> list[str]:
+def _list_ways(scores: QaScores, suite: SuiteScores) -> list[str]:
     found = scores.connection.execute(f"SELECT DISTINCT condition FROM {SHOWN_RUNS} WHERE suite = ?", [suite.suite]).fetchall()
     return sorted({str(row[0] or "") for row in found} | {measure.condition for measure in suite.scores})
 
 
-def _opened(scores: QaScores, suite: SuiteScores, ways: Sequence[str], share: float) -> Iterator[OpenedItem]:
+def _iterate_items(scores: QaScores, suite: SuiteScores, ways: Sequence[str], share: float) -> Iterator[ItemEntry]:
     """Each item in order as it is opened."""
     reader = ItemReader(scores, suite, ways)
     named = zip(suite.items["part"].astype(str), suite.items["item_id"].astype(str), strict=True)
@@ -79,7 +79,7 @@ def sample_items(scores: QaScores, suite: SuiteScores, share: float) -> list[dic
     drawn = sorted(kept, key=lambda one: digest("without scripts", suite.suite, one.item_id))[:_SAMPLED_ITEMS]
     if not drawn:
         return []
-    ways, measures = _ways(scores, suite), list(suite.scores)
+    ways, measures = _list_ways(scores, suite), list(suite.scores)
     opened = ItemReader(scores, suite, ways).read(sorted(drawn))
     return [
         {
@@ -94,16 +94,16 @@ def sample_items(scores: QaScores, suite: SuiteScores, share: float) -> list[dic
 def _response(
     scores: QaScores, suite: SuiteScores, ways: Sequence[str], measures: Sequence[BoardMeasure], said: Mapping[str, Any]
 ) -> dict[str, Any]:
-    known = [(one.get("score"), metric_words(measures[one["measure"]].metric)) for one in said.get("scores", ())]
+    known = [(one.get("score"), format_metric(measures[one["measure"]].metric)) for one in said.get("scores", ())]
     return {
         "model": scores.names[suite.models[said["model"]]],
-        "way": way_words(ways[said["way"]]),
+        "way": format_way(ways[said["way"]]),
         "text": said.get("text"),
         "scores": [f"{metric} {show(score, 'number')}" for score, metric in known],
     }
 
 
-def _filled(opened: Iterator[OpenedItem]) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
+def _group_items(opened: Iterator[ItemEntry]) -> Iterator[tuple[list[dict[str, Any]], dict[str, Any]]]:
     """The items in groups of FILE_ITEMS, or of fewer where these have FILE_RESPONSES; a passage stands in a group once."""
     held: list[dict[str, Any]] = []
     documents: dict[str, Any] = {}
@@ -119,17 +119,17 @@ def _filled(opened: Iterator[OpenedItem]) -> Iterator[tuple[list[dict[str, Any]]
         yield held, documents
 
 
-def _index(scores: QaScores, suite: SuiteScores, ways: Sequence[str], firsts: Sequence[int]) -> dict[str, Any]:
+def _build_index(scores: QaScores, suite: SuiteScores, ways: Sequence[str], firsts: Sequence[int]) -> dict[str, Any]:
     parts = list(dict.fromkeys(suite.items["part"]))
     place = {part: at for at, part in enumerate(parts)}
     return {
         "models": [scores.names[variant] for variant in suite.models],
-        "ways": [way_words(way) for way in ways],
-        "parts": [[part, part_title(part)] for part in parts],
+        "ways": [format_way(way) for way in ways],
+        "parts": [[part, format_part_title(part)] for part in parts],
         "measures": [
             {
                 "id": address_id(*one),
-                "metric": metric_words(one.metric),
+                "metric": format_metric(one.metric),
                 "key": one.metric,
                 "way": ways.index(one.condition),
                 "by": scorer_words(one.measured_by),
@@ -139,12 +139,12 @@ def _index(scores: QaScores, suite: SuiteScores, ways: Sequence[str], firsts: Se
         "ids": list(suite.items["item_id"]),
         "part": [place[part] for part in suite.items["part"]],
         "lines": suite.lines,
-        "scores": [[_compact(row) for row in grid] for grid in suite.scores.values()],
+        "scores": [[_compress_scores(row) for row in grid] for grid in suite.scores.values()],
         "firsts": list(firsts),
     }
 
 
-def _compact(row: Scores) -> list[float | None] | None:
+def _compress_scores(row: Scores) -> list[float | None] | None:
     """The scores of a model, whole numbers without decimals; None: it was asked nothing."""
     if np.isnan(row).all():
         return None

@@ -42,10 +42,10 @@ class _StoredPart(NamedTuple):
     @property
     def wanted(self) -> list[str]:
         """The columns as `StoredRows` takes them."""
-        return [*(_wanted(*column.split(":")) for column in self.columns.split()), *self.computed]
+        return [*(_build_column_query(*column.split(":")) for column in self.columns.split()), *self.computed]
 
 
-def _wanted(name: str, most: str = "", lists: str = "") -> str:
+def _build_column_query(name: str, most: str = "", lists: str = "") -> str:
     if lists:
         return f"{name}=[left(one, {most}) FOR one IN {name}]"
     return f"{name}=CASE WHEN length({name}) > {most} THEN left({name}, {most} - 1) || '…' ELSE {name} END" if most else name
@@ -116,7 +116,7 @@ class BatchItem(NamedTuple):
     is_kept: bool
 
 
-class OpenedItem(NamedTuple):
+class ItemEntry(NamedTuple):
     """What the explorer shows of an item, and the passages that were shown with it, by id."""
 
     entry: dict[str, Any]
@@ -127,26 +127,26 @@ class ItemReader:
     """Reads items of one suite."""
 
     def __init__(self, scores: QaScores, suite: SuiteScores, ways: Sequence[str]) -> None:
-        self._scores, self._suite = scores, suite
-        self._places = _Places(_placed(suite.models), _placed(ways), _placed(suite.scores))
+        self._scores, self._build_suite = scores, suite
+        self._places = _Places(_index_names(suite.models), _index_names(ways), _index_names(suite.scores))
 
-    def read(self, batch: Sequence[BatchItem]) -> Iterator[OpenedItem]:
+    def read(self, batch: Sequence[BatchItem]) -> Iterator[ItemEntry]:
         """The items of a batch, in their order."""
         columns = zip(BatchItem._fields, zip(*batch, strict=True), strict=True)
         self._scores.connection.register(_BATCH, pa.table({name: list(values) for name, values in columns}))
-        said, asked, chunks = self._said(), defaultdict(list), defaultdict(list)
+        said, asked, chunks = self._collect_responses(), defaultdict(list), defaultdict(list)
         for row in self._rows(_CONTEXT_ROWS):
             chunks[row["at"], row["condition"]].append(row)
         for row in self._rows(_ASKED_ROWS):
             if (row["condition"] or "") in self._places.ways:
-                asked[row["at"]].append(self._asked(row, chunks[row["at"], row["condition"]]))
+                asked[row["at"]].append(self._describe_item(row, chunks[row["at"], row["condition"]]))
         found = {row["at"]: row for row in self._rows(_ITEM_ROWS)}
         self._scores.connection.unregister(_BATCH)
         for item in batch:
-            entry = _entry(item, found.get(item.at, {}), asked[item.at], said[item.at])
+            entry = _build_entry(item, found.get(item.at, {}), asked[item.at], said[item.at])
             shown = {chunk["doc_id"] for one in asked[item.at] for chunk in one.get("chunks", ())}
             known = [name for name in sorted(shown) if (item.part, name) in self._documents]
-            yield OpenedItem(entry, {name: self._documents[item.part, name] for name in known})
+            yield ItemEntry(entry, {name: self._documents[item.part, name] for name in known})
 
     @cached_property
     def _documents(self) -> dict[tuple[str, str], dict[str, Any]]:
@@ -155,8 +155,8 @@ class ItemReader:
         if not rows.has("qa_documents") or not rows.has("qa_context"):
             return {}
         shown = "(SELECT * FROM qa_documents SEMI JOIN qa_context USING (suite, part, doc_id))"
-        found = rows.rows(shown, _DOCUMENT_ROWS.wanted, {"suite": self._suite.suite})
-        return {(str(row["part"]), row["doc_id"]): _document(row) for row in found}
+        found = rows.rows(shown, _DOCUMENT_ROWS.wanted, {"suite": self._build_suite.suite})
+        return {(str(row["part"]), row["doc_id"]): _build_document(row) for row in found}
 
     def _rows(self, rows: _StoredPart) -> list[StoredRow]:
         """The rows of the batch, of responses those of the runs that are shown."""
@@ -166,35 +166,35 @@ class ItemReader:
         runs = f"SEMI JOIN {SHOWN_RUNS} USING ({', '.join(RUN_OF_A_PART)})" if {*RUN_OF_A_PART} <= columns else ""
         kept = "WHERE is_kept" if rows.is_large else ""
         source = f"(SELECT * FROM {rows.table} JOIN {_BATCH} USING (part, item_id) {runs} {kept})"
-        return self._scores.rows.rows(source, rows.wanted, {"suite": self._suite.suite}, rows.order)
+        return self._scores.rows.rows(source, rows.wanted, {"suite": self._build_suite.suite}, rows.order)
 
-    def _said(self) -> dict[int, list[dict[str, Any]]]:
+    def _collect_responses(self) -> dict[int, list[dict[str, Any]]]:
         """By item the responses, those of the best model first."""
-        scores = _grouped(self._rows(_SCORE_ROWS))
-        beside = {name: _grouped(self._rows(rows)) for name, rows in _BESIDE_RESPONSES.items()}
+        scores = _group_by_response(self._rows(_SCORE_ROWS))
+        beside = {name: _group_by_response(self._rows(rows)) for name, rows in _BESIDE_RESPONSES.items()}
         said: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for row in self._rows(_RESPONSE_ROWS):
             named = tuple(row[name] for name in _RESPONSE_NAME)
-            own = {name: [_plain_row(one) for one in rows.get(named, ())] for name, rows in beside.items()}
-            said[row["at"]].append(self._response(row, scores.get(named, ()), own))
+            own = {name: [_drop_names(one) for one in rows.get(named, ())] for name, rows in beside.items()}
+            said[row["at"]].append(self._build_response(row, scores.get(named, ()), own))
         for own_said in said.values():
             own_said.sort(key=lambda one: (one["model"], one["way"], one.get("draw", 0)))
         return said
 
-    def _asked(self, row: StoredRow, chunks: Sequence[StoredRow]) -> dict[str, Any]:
+    def _describe_item(self, row: StoredRow, chunks: Sequence[StoredRow]) -> dict[str, Any]:
         """How an item was asked: the order of its options, and the passages that were shown."""
-        return _without_empty(
+        return _drop_empty(
             way=self._places.ways[row["condition"] or ""],
             order=row["option_order"],
             problem=next((one["problem"] for one in chunks if one["problem"]), None),
-            chunks=[_plain_row(one, "part", "problem") for one in chunks if one["doc_id"] is not None],
+            chunks=[_drop_names(one, "part", "problem") for one in chunks if one["doc_id"] is not None],
         )
 
-    def _response(
+    def _build_response(
         self, row: StoredRow, scores: Sequence[StoredRow], beside: Mapping[str, list[dict[str, Any]]]
     ) -> dict[str, Any]:
         length = row["length"] or 0
-        return _without_empty(
+        return _drop_empty(
             model=self._places.models[row["model_variant"]],
             way=self._places.ways[row["condition"] or ""],
             draw=row["draw"] or None,
@@ -210,7 +210,7 @@ class ItemReader:
 
     def _score(self, row: StoredRow) -> dict[str, Any]:
         measure = BoardMeasure(*(row[name] or "" for name in BoardMeasure._fields))
-        known = _plain_row(row, "metric", "measured_by", "status")
+        known = _drop_names(row, "metric", "measured_by", "status")
         return {
             "measure": self._places.measures[measure],
             **({} if row["status"] == "ok" else {"status": row["status"]}),
@@ -218,24 +218,24 @@ class ItemReader:
         }
 
 
-def _placed(names: Iterable[Any]) -> dict[Any, int]:
+def _index_names(names: Iterable[Any]) -> dict[Any, int]:
     return {name: at for at, name in enumerate(names)}
 
 
-def _grouped(rows: Iterable[StoredRow]) -> dict[tuple[Any, ...], list[StoredRow]]:
+def _group_by_response(rows: Iterable[StoredRow]) -> dict[tuple[Any, ...], list[StoredRow]]:
     held = defaultdict(list)
     for row in rows:
         held[tuple(row[name] for name in _RESPONSE_NAME)].append(row)
     return held
 
 
-def _entry(item: BatchItem, row: StoredRow, asked: list[dict[str, Any]], said: list[dict[str, Any]]) -> dict[str, Any]:
-    known = _plain_row(row, "reference", *(() if item.is_kept else ("solution", "quotes")))
-    entry = _without_empty(id=item.item_id, expected=_expected(row), asked=asked, said=said, **known)
+def _build_entry(item: BatchItem, row: StoredRow, asked: list[dict[str, Any]], said: list[dict[str, Any]]) -> dict[str, Any]:
+    known = _drop_names(row, "reference", *(() if item.is_kept else ("solution", "quotes")))
+    entry = _drop_empty(id=item.item_id, expected=_format_expected(row), asked=asked, said=said, **known)
     return entry if item.is_kept else {**entry, "left_out": True}
 
 
-def _expected(row: StoredRow) -> str | None:
+def _format_expected(row: StoredRow) -> str | None:
     """The expected answer for people: of a program its tests, which are kept as JSON."""
     reference = row.get("reference")
     if row.get("type") != "code" or not reference:
@@ -248,17 +248,17 @@ def _expected(row: StoredRow) -> str | None:
     return (tests if isinstance(tests, str) else str(reference))[:ITEM_CHARACTERS]
 
 
-def _document(row: StoredRow) -> dict[str, Any]:
+def _build_document(row: StoredRow) -> dict[str, Any]:
     about = ", ".join(str(row[name]) for name in ("name", "project", "geography", "country", "month", "year") if row[name])
-    return _without_empty(about=about[:OTHER_CHARACTERS], text=row["page_content"])
+    return _drop_empty(about=about[:OTHER_CHARACTERS], text=row["page_content"])
 
 
-def _plain_row(row: StoredRow, *without: str) -> dict[str, Any]:
+def _drop_names(row: StoredRow, *without: str) -> dict[str, Any]:
     """What a row says beside its names and `without`."""
-    return _without_empty(**{name: value for name, value in row.items() if name not in _RESPONSE_NAME and name not in without})
+    return _drop_empty(**{name: value for name, value in row.items() if name not in _RESPONSE_NAME and name not in without})
 
 
-def _without_empty(**fields: Any) -> dict[str, Any]:
+def _drop_empty(**fields: Any) -> dict[str, Any]:
     """The fields that say something; 0 does, and false does not."""
     return {
         name: value for name, value in fields.items() if value is not None and value is not False and value not in ("", [], {})

@@ -9,18 +9,32 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.qa.qa_paired import QA_PAIRED
-from dtef_pipeline.qa.site.boards import SuiteBoard, compared_way, main_boards, suite_boards, unscored, verdict
-from dtef_pipeline.qa.site.checked import pass_section, validity_section
-from dtef_pipeline.qa.site.explorer import explorer_files, kept_share
-from dtef_pipeline.qa.site.human_names import part_title, part_words, ranked_metric_words, suite_title, watched_words, way_words
+from dtef_pipeline.qa.site.boards import (
+    SuiteBoard,
+    build_suite_boards,
+    choose_main_boards,
+    describe_unscored,
+    format_board_title,
+    verdict,
+)
+from dtef_pipeline.qa.site.checked import build_pass_section, build_validity_section
+from dtef_pipeline.qa.site.explorer import build_explorer_files, compute_kept_share
+from dtef_pipeline.qa.site.human_names import (
+    format_part_title,
+    format_suite_title,
+    format_way,
+    part_words,
+    ranked_metric_words,
+    watched_words,
+)
 from dtef_pipeline.qa.site.model_sections import QaModelSections
-from dtef_pipeline.qa.site.suite_page import item_page, suite_page, suites_section
+from dtef_pipeline.qa.site.suite_page import build_item_address, build_suites_section, suite_page
 from dtef_pipeline.qa.site.suite_scores import QaScores, SuiteScores
 from dtef_pipeline.qa.tables import QA_TABLES
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
-from dtef_pipeline.site.content import Column, DataFile, Link, Page, Prose, Section, Table, table_rows
+from dtef_pipeline.site.content import Column, DataFile, Link, Page, Prose, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _QA_METHOD = (
     "Each response to an item is read by the scorer of its type: a letter or an option, a number, the tests of a program, the words of a metric "
@@ -49,58 +63,58 @@ _SHOWN_FINDINGS = 500
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
     """What questions show. `connection` has `qa_scores` and perhaps the family's other tables."""
     scores = QaScores(connection)
-    boards = suite_boards(scores)
-    main = main_boards(boards)
-    missing = list(unscored(scores))
+    boards = build_suite_boards(scores)
+    main = choose_main_boards(boards)
+    missing = list(describe_unscored(scores))
     return FamilyView(
         verdict(boards)
         if len(scores.board)
         else "Answers are scored, but there is no board yet: `dtef qa board --refresh` makes it.",
         [one.board for one in boards],
         sections=[
-            suites_section(scores.suites, main),
-            pass_section(scores),
-            validity_section(scores),
+            build_suites_section(scores.suites, main),
+            build_pass_section(scores),
+            build_validity_section(scores),
             Section("unscored", "Without a score", [Prose(missing)]),
         ],
-        of_model=QaModelSections(scores, main).of_model,
+        build_model_sections=QaModelSections(scores, main).build_model_sections,
         item_scores=item_scores(scores),
-        pages=lambda: _pages(scores, boards),
-        data=[_items(scores), _findings(scores)],
+        pages=lambda: _build_pages(scores, boards),
+        data=[_build_items_section(scores), _build_findings_section(scores)],
         method=_QA_METHOD,
-        way=compared_way,
+        way=format_board_title,
         variants={name: variant for variant, name in scores.names.items()},
     )
 
 
-def _pages(scores: QaScores, boards: list[SuiteBoard]) -> Iterator[Page | DataFile]:
-    share = kept_share(scores)
+def _build_pages(scores: QaScores, boards: list[SuiteBoard]) -> Iterator[Page | DataFile]:
+    share = compute_kept_share(scores)
     for name, suite in scores.suites.items():
         yield suite_page(scores, suite, [one for one in boards if one.suite == name], share)
-        yield from explorer_files(scores, suite, share)
+        yield from build_explorer_files(scores, suite, share)
 
 
 def item_scores(scores: QaScores) -> pd.DataFrame:
     """ITEM_COLUMNS: every score of the main measure of each suite."""
-    frames = [_suite_items(scores, suite) for suite in scores.suites.values() if suite.scores]
+    frames = [_build_suite_items(scores, suite) for suite in scores.suites.values() if suite.scores]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(ITEM_COLUMNS))
 
 
-def _suite_items(scores: QaScores, suite: SuiteScores) -> pd.DataFrame:
+def _build_suite_items(scores: QaScores, suite: SuiteScores) -> pd.DataFrame:
     grid = suite.main
     model, item = np.nonzero(~np.isnan(grid))
     ids = [str(one) for one in suite.items["item_id"]]
     texts = {
         "item": [f"{suite.suite}/{part}/{one}" for part, one in zip(suite.items["part"], ids, strict=True)],
-        "label": [f"{suite_title(suite.suite)}: {line}" for line in suite.lines],
-        "page": [item_page(suite, one) for one in ids],
+        "label": [f"{format_suite_title(suite.suite)}: {line}" for line in suite.lines],
+        "page": [build_item_address(suite, one) for one in ids],
     }
     names = np.array([scores.names[variant] for variant in suite.models], dtype=object)
     columns = {name: np.array(values, dtype=object)[item] for name, values in texts.items()}
     return pd.DataFrame({"model": names[model], **columns, "score": grid[model, item]})
 
 
-def _items(scores: QaScores) -> Section:
+def _build_items_section(scores: QaScores) -> Section:
     """What was asked: the parts of every suite, and whether its answers are public."""
     columns = (
         Column("suite", "Suite"),
@@ -113,7 +127,7 @@ def _items(scores: QaScores) -> Section:
     exposure = dict(zip(overall["suite"], overall["exposure"], strict=True)) if len(overall) else {}
     rows = [
         {
-            "suite": Link(suite_title(name), suite.page),
+            "suite": Link(format_suite_title(name), suite.page),
             "parts": suite.items["part"].nunique(),
             "items": len(suite.items),
             "models": len(suite.models),
@@ -122,12 +136,12 @@ def _items(scores: QaScores) -> Section:
         for name, suite in scores.suites.items()
     ]
     exposed = sum(bool(row["exposure"]) for row in rows)
-    answer = f"{counted(sum(row['items'] for row in rows), 'item')} in {counted(len(rows), 'suite')}."
+    answer = f"{format_count(sum(row['items'] for row in rows), 'item')} in {format_count(len(rows), 'suite')}."
     known = f" Answers of {exposed} may be in training data." if exposed else ""
     return Section("items", "what was asked", [Table("Suites, and what may be known of them", columns, rows)], answer + known)
 
 
-def _findings(scores: QaScores) -> Section:
+def _build_findings_section(scores: QaScores) -> Section:
     """Rows of files that were set aside, and warnings."""
     found = scores.rows.frame("qa_findings")
     if not len(found):
@@ -135,10 +149,10 @@ def _findings(scores: QaScores) -> Section:
     ordered = found.sort_values(["level", "suite", "part", "file", "line"], kind="stable")
     errors = int((found["level"] == "error").sum())
     rows = [
-        {**one, "where": f"{suite_title(str(one['suite']))}, {part_title(str(one['part']))}"}
-        for one in table_rows(ordered.head(_SHOWN_FINDINGS))
+        {**one, "where": f"{format_suite_title(str(one['suite']))}, {format_part_title(str(one['part']))}"}
+        for one in convert_to_rows(ordered.head(_SHOWN_FINDINGS))
     ]
-    answer = f"{counted(errors, 'row')} of files left out, {counted(len(found) - errors, 'warning')}."
+    answer = f"{format_count(errors, 'row')} of files left out, {format_count(len(found) - errors, 'warning')}."
     more = "" if len(found) <= _SHOWN_FINDINGS else f" The first {_SHOWN_FINDINGS} are shown; the table qa_findings has all."
     return Section("findings", "rows set aside", [Table("Findings, errors first", _FINDINGS, rows, first=10)], answer + more)
 
@@ -154,7 +168,7 @@ QA_SITE = FamilySite(
     QA_PAIRED.metrics,
     part_words=part_words,
     metric_words=ranked_metric_words,
-    asked_words=lambda level, condition: way_words(condition),
+    asked_words=lambda level, condition: format_way(condition),
     watched_words=watched_words,
     responses="qa_responses",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 METRICS_FIRST = ("correct", "passed", "score", "judged", "existence", "existence_relaxed")
 """Metrics in the order in which they are shown; others follow by name."""
@@ -50,7 +50,7 @@ _WAY_OF_ANSWERING = re.compile(r"(.*), (\w+) by (.*)")
 _METRIC_OF_SUITE = re.compile(r"(.+?): (\w+) \[(.*)\]")
 
 
-def suite_title(name: str) -> str:
+def format_suite_title(name: str) -> str:
     """`mmlu` is MMLU, `demo-mmlu` Demo MMLU; other names stay as they are."""
     pieces = name.split("-")
     if not {*pieces} & {*_SUITE_TITLES}:
@@ -59,39 +59,39 @@ def suite_title(name: str) -> str:
     return f"{title[:1].upper()}{title[1:]}"
 
 
-def part_title(name: str) -> str:
+def format_part_title(name: str) -> str:
     """`college_physics` is College physics."""
     words = name.replace("_", " ").strip()
     return f"{words[:1].upper()}{words[1:]}" or "(no name)"
 
 
-def way_words(condition: str) -> str:
+def format_way(condition: str) -> str:
     """`cot,5-shot,rotated-1` is step by step, 5 examples, options rotated by 1; the plain way is empty."""
-    return ", ".join(filter(None, (_piece_words(piece) for piece in condition.split(","))))
+    return ", ".join(filter(None, (_format_piece(piece) for piece in condition.split(","))))
 
 
-def _piece_words(piece: str) -> str:
+def _format_piece(piece: str) -> str:
     if piece in _WAY_WORDS:
         return _WAY_WORDS[piece]
     if found := re.fullmatch(r"([0-9]{1,6})-(shot|chunks)(-turns)?", piece):
         number, what, turns = found.groups()
-        return counted(int(number), "example" if what == "shot" else "passage") + (" as turns" if turns else "")
+        return format_count(int(number), "example" if what == "shot" else "passage") + (" as turns" if turns else "")
     if found := re.fullmatch(r"rotated-([0-9])", piece):
         return f"options rotated by {found[1]}"
     return piece
 
 
-def metric_words(metric: str) -> str:
+def format_metric(metric: str) -> str:
     """What a metric is called on a board."""
     return _METRIC_WORDS[metric][0] if metric in _METRIC_WORDS else metric.replace("_", " ")
 
 
 def measure_words(metric: str) -> str:
     """What a score of a metric is, with its range."""
-    return _METRIC_WORDS[metric][1] if metric in _METRIC_WORDS else f"Mean {metric_words(metric)}, 0-1, higher is better"
+    return _METRIC_WORDS[metric][1] if metric in _METRIC_WORDS else f"Mean {format_metric(metric)}, 0-1, higher is better"
 
 
-def metric_place(metric: str) -> tuple[int, str]:
+def rank_metric(metric: str) -> tuple[int, str]:
     """The place of a metric among others."""
     return METRICS_FIRST.index(metric) if metric in METRICS_FIRST else len(METRICS_FIRST), metric
 
@@ -122,17 +122,17 @@ def _scorer_note(words: str) -> str:
 def part_words(key: str) -> str:
     """`Demo MMLU, Kitchen science` of the partition `demo-mmlu/kitchen_science`; `Demo MMLU` of a suite."""
     suite, _, part = key.partition("/")
-    return f"{suite_title(suite)}, {part_title(part)}" if part else suite_title(suite)
+    return f"{format_suite_title(suite)}, {format_part_title(part)}" if part else format_suite_title(suite)
 
 
 def ranked_metric_words(metric: str) -> str:
     """`correct`, or `mmlu: correct [letters, exact_choice 2]`, as preference names what it is compared with, in words."""
     found = _METRIC_OF_SUITE.fullmatch(metric)
     if found is None:
-        return metric_words(metric)
+        return format_metric(metric)
     way, _, scorer = found[3].partition(", ")
-    words = (metric_words(found[2]), way_words(way), f"by {scorer_words(scorer)}" if scorer else "")
-    return f"{suite_title(found[1])}: {', '.join(filter(None, words))}"
+    words = (format_metric(found[2]), format_way(way), f"by {scorer_words(scorer)}" if scorer else "")
+    return f"{format_suite_title(found[1])}: {', '.join(filter(None, words))}"
 
 
 def watched_words(way: str) -> str:
@@ -140,4 +140,4 @@ def watched_words(way: str) -> str:
     found = _WAY_OF_ANSWERING.fullmatch(way)
     if found is None:
         return way
-    return ", ".join(filter(None, (way_words(found[1]), f"{metric_words(found[2])} by {scorer_words(found[3])}")))
+    return ", ".join(filter(None, (format_way(found[1]), f"{format_metric(found[2])} by {scorer_words(found[3])}")))

@@ -11,11 +11,11 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.qa.site.boards import SuiteBoard
-from dtef_pipeline.qa.site.human_names import part_title, suite_title
+from dtef_pipeline.qa.site.human_names import format_part_title, format_suite_title
 from dtef_pipeline.qa.site.shown_runs import RUN_OF_A_PART
-from dtef_pipeline.qa.site.suite_page import item_page
+from dtef_pipeline.qa.site.suite_page import build_item_address
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, SHOWN_RUNS, QaScores, SuiteScores
-from dtef_pipeline.site.content import Column, Link, Section, Table, is_unknown, table_rows
+from dtef_pipeline.site.content import Column, Link, Section, Table, convert_to_rows, is_unknown
 from dtef_pipeline.site.leads import beside_others, leads_section
 from dtef_pipeline.site.number_text import show
 
@@ -48,35 +48,35 @@ class QaModelSections:
     def __init__(self, scores: QaScores, main: Mapping[str, SuiteBoard]) -> None:
         self._scores, self._main = scores, main
 
-    def of_model(self, name: str) -> list[Section]:
+    def build_model_sections(self, name: str) -> list[Section]:
         """The sections on one model, by its name on the boards."""
-        return [self._by_part(name), self._worst_section(name)]
+        return [self._build_part_section(name), self._build_worst_section(name)]
 
     @cached_property
     def _parts(self) -> pd.DataFrame:
         """Every part of every suite on its main board, with the mean of the other models; a suite of one part is called by its name."""
         board = self._scores.board
-        frames = [own for one in self._main.values() if len(own := one.of_cut(board[board["cut"] == "part"]))]
+        frames = [own for one in self._main.values() if len(own := one.filter_alike(board[board["cut"] == "part"]))]
         if not frames:
             return pd.DataFrame()
         return beside_others(pd.concat(frames, ignore_index=True), ["suite", "part"])
 
-    def _by_part(self, name: str) -> Section:
+    def _build_part_section(self, name: str) -> Section:
         found = self._parts
         own = found[found["model"] == name].sort_values(["lead", "score"], ascending=False) if len(found) else found
         single = {suite for suite, one in self._scores.suites.items() if len({*one.items["part"]}) == 1}
-        rows = [{**one, "part": self._place(one, one["suite"] in single)} for one in table_rows(own)]
+        rows = [{**one, "part": self._build_place_link(one, one["suite"] in single)} for one in convert_to_rows(own)]
         return leads_section("parts", "by suite and part", "Where", rows)
 
-    def _place(self, one: Mapping[str, Any], is_single: bool) -> Link:
+    def _build_place_link(self, one: Mapping[str, Any], is_single: bool) -> Link:
         suite = self._scores.suites[one["suite"]]
-        title = suite_title(one["suite"])
-        return Link(title if is_single else f"{title}: {part_title(one['part'])}", suite.page)
+        title = format_suite_title(one["suite"])
+        return Link(title if is_single else f"{title}: {format_part_title(one['part'])}", suite.page)
 
     @cached_property
     def _worst(self) -> list[WorstItem]:
         """Of each model and suite the items on which it is wrong, and the others score most."""
-        return [one for suite in self._scores.suites.values() for one in _worst_of_suite(suite)]
+        return [one for suite in self._scores.suites.values() for one in _find_worst_items(suite)]
 
     @cached_property
     def _texts(self) -> dict[tuple[str, str, str, str], dict[str, Any]]:
@@ -92,10 +92,10 @@ class QaModelSections:
         connection.register(_WANTED, pa.Table.from_pylist(rows))
         connection.register(f"{_WANTED}_main", pa.Table.from_pylist(main or [{"suite": "", "condition": ""}]))
         found = connection.sql(_WORST_TEXTS).df()
-        return {(row["suite"], row["part"], row["item_id"], row["model_variant"]): row for row in table_rows(found)}
+        return {(row["suite"], row["part"], row["item_id"], row["model_variant"]): row for row in convert_to_rows(found)}
 
-    def _worst_section(self, name: str) -> Section:
-        rows = list(self._worst_rows(name))
+    def _build_worst_section(self, name: str) -> Section:
+        rows = list(self._iterate_worst_rows(name))
         others = [row["others"] for row in rows if not is_unknown(row["others"])]
         answer = (
             f"On the item that it misses most beside others, the other models score {show(max(others), 'score')} on average."
@@ -109,22 +109,22 @@ class QaModelSections:
             answer,
         )
 
-    def _worst_rows(self, name: str) -> Iterator[dict[str, Any]]:
+    def _iterate_worst_rows(self, name: str) -> Iterator[dict[str, Any]]:
         for one in self._worst:
             if self._scores.names[one.variant] == name:
                 texts = self._texts.get((one.suite.suite, one.part, one.item, one.variant), {})
-                link = Link(f"{suite_title(one.suite.suite)} {one.item}", item_page(one.suite, one.item))
+                link = Link(f"{format_suite_title(one.suite.suite)} {one.item}", build_item_address(one.suite, one.item))
                 yield {"item": link, **texts, "others": one.others}
 
 
-def _text_beginning(name: str) -> str:
+def _build_truncated_column(name: str) -> str:
     return f"left({name}, {WORST_CHARACTERS}) || CASE WHEN length({name}) > {WORST_CHARACTERS} THEN '…' ELSE '' END"
 
 
 _WORST_TEXTS = f"""
-    SELECT r.suite::VARCHAR AS suite, r.part::VARCHAR AS part, r.item_id, r.model_variant, {_text_beginning("i.text")} AS question,
-        CASE WHEN i.type = 'code' THEN NULL ELSE {_text_beginning("i.reference")} END AS expected,
-        {_text_beginning("r.response")} AS response
+    SELECT r.suite::VARCHAR AS suite, r.part::VARCHAR AS part, r.item_id, r.model_variant, {_build_truncated_column("i.text")} AS question,
+        CASE WHEN i.type = 'code' THEN NULL ELSE {_build_truncated_column("i.reference")} END AS expected,
+        {_build_truncated_column("r.response")} AS response
     FROM qa_responses r SEMI JOIN {SHOWN_RUNS} USING ({", ".join(RUN_OF_A_PART)})
     SEMI JOIN {_WANTED} USING (suite, part, item_id, model_variant)
     SEMI JOIN {_WANTED}_main USING (suite, condition)
@@ -133,7 +133,7 @@ _WORST_TEXTS = f"""
 """
 
 
-def _worst_of_suite(suite: SuiteScores) -> Iterator[WorstItem]:
+def _find_worst_items(suite: SuiteScores) -> Iterator[WorstItem]:
     grid = suite.main
     known = ~np.isnan(grid)
     total, count = np.nansum(grid, axis=0), known.sum(axis=0)

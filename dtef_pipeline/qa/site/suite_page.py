@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.qa.site.boards import SuiteBoard
-from dtef_pipeline.qa.site.checked import compared_section, retrieval_section
+from dtef_pipeline.qa.site.checked import build_comparison_section, build_retrieval_section
 from dtef_pipeline.qa.site.explorer import sample_items
-from dtef_pipeline.qa.site.human_names import part_title, suite_title
+from dtef_pipeline.qa.site.human_names import format_part_title, format_suite_title
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, QaScores, SuiteScores
 from dtef_pipeline.site.content import Column, Fold, Link, Page, Section, Table, TemplateBlock, is_unknown
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page, state_address
-from dtef_pipeline.site.verdict_sentences import best_of_models
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.site.verdict_sentences import describe_best_of_models
+from dtef_pipeline.text.counted import format_count
 
 MODELS_SHOWN, HARDEST_LISTED = 5, 40
 """Models in a table until the reader asks for all; items in the list of the hardest."""
@@ -30,67 +30,71 @@ _HARDEST_COLUMNS = (
 )
 
 
-def item_page(suite: SuiteScores, item: str) -> str:
+def build_item_address(suite: SuiteScores, item: str) -> str:
     """The address of an item in the explorer of its suite."""
     return state_address(suite.page, item=item)
 
 
 def suite_page(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard], share: float) -> Page:
     """The page. `boards`: those of the suite, the main one first; `share`: of the items whose responses are kept."""
-    title = suite_title(suite.suite)
+    title = format_suite_title(suite.suite)
     main = boards[0] if boards else None
     exposure = (
         next((words for words in scores.board["exposure"][scores.board["suite"] == suite.suite] if words), "") if main else ""
     )
-    answer = best_of_models(main.board) if main else f"{counted(len(suite.items), 'item')}; no model is on a board yet."
+    answer = (
+        describe_best_of_models(main.board)
+        if main
+        else f"{format_count(len(suite.items), 'item')}; no model is on a board yet."
+    )
     sections = [
-        *_cuts(scores, suite, boards),
-        hardest_section(suite),
-        _explorer(scores, suite, share),
-        retrieval_section(scores, suite.suite),
+        *_build_cut_sections(scores, suite, boards),
+        build_hardest_section(suite),
+        _build_explorer_section(scores, suite, share),
+        build_retrieval_section(scores, suite.suite),
     ]
     return Page(
         suite.page,
         title,
         answer,
-        [*sections, compared_section(scores, suite.suite)],
+        [*sections, build_comparison_section(scores, suite.suite)],
         [Link("Questions", board_page("qa"))],
         introduction=f"{exposure[:1].upper()}{exposure[1:]}." if exposure else "",
         scripts=("qa.js",),
     )
 
 
-def _cuts(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard]) -> Iterator[Section]:
+def _build_cut_sections(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard]) -> Iterator[Section]:
     """Models by part and by transcript: on the main board, and folded on the others."""
     parts = {*suite.items["part"]}
     for cut, title in (("part", "By part"), ("cluster", "By transcript")):
-        found = [(board, own) for board in boards if len({*(own := _of_cut(scores, board, cut))[cut]}) > 1]
+        found = [(board, own) for board in boards if len({*(own := _filter_cut(scores, board, cut))[cut]}) > 1]
         if found and (cut == "part" or not {*found[0][1][cut]} <= parts):
             (main, own), *others = found
-            folds = [Fold(board.board.title, [_heat(suite, board, rows, cut)]) for board, rows in others]
-            table = _heat(suite, main, own, cut)
-            yield Section(f"by-{cut}", title, [table, *folds], _hardest_and_easiest(table.rows))
+            folds = [Fold(board.board.title, [_build_heat_table(suite, board, rows, cut)]) for board, rows in others]
+            table = _build_heat_table(suite, main, own, cut)
+            yield Section(f"by-{cut}", title, [table, *folds], _describe_extremes(table.rows))
 
 
-def _of_cut(scores: QaScores, board: SuiteBoard, cut: str) -> pd.DataFrame:
-    return board.of_cut(scores.board[scores.board["cut"] == cut])
+def _filter_cut(scores: QaScores, board: SuiteBoard, cut: str) -> pd.DataFrame:
+    return board.filter_alike(scores.board[scores.board["cut"] == cut])
 
 
-def _heat(suite: SuiteScores, of: SuiteBoard, found: pd.DataFrame, by: str) -> Table:
+def _build_heat_table(suite: SuiteScores, of: SuiteBoard, found: pd.DataFrame, by: str) -> Table:
     """Parts down, the hardest first, models across, the best first; cells are shaded by their score."""
     names = [row.model for row in of.board.rows]
     columns = [Column("place", "Part" if by == "part" else "Transcript"), Column("n", "Items", "count")]
     columns += [
         Column(f"m{at}", name, "score", heat=True, more=at >= MODELS_SHOWN, always=True) for at, name in enumerate(names)
     ]
-    rows = [_heat_row(suite, names, str(place), own, by) for place, own in found.groupby(by, sort=True)]
+    rows = [_build_heat_row(suite, names, str(place), own, by) for place, own in found.groupby(by, sort=True)]
     rows.sort(key=lambda row: (is_unknown(row["_mean"]), row["_mean"]))
     known = found["score"].dropna()
     shades = (float(known.min()), float(known.max())) if len(known) and known.min() < known.max() else (0.0, 1.0)
     return Table(of.board.measure, columns, rows, first=15, shades=shades)
 
 
-def _hardest_and_easiest(rows: Sequence[Mapping[str, Any]]) -> str:
+def _describe_extremes(rows: Sequence[Mapping[str, Any]]) -> str:
     """What rows of the heat table say, which stand in the order of their means."""
     known = [row for row in rows if not is_unknown(row["_mean"])]
     if not known or known[0]["_mean"] == known[-1]["_mean"]:
@@ -99,9 +103,9 @@ def _hardest_and_easiest(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"Hardest: {ends[0]} on average; easiest: {ends[1]}."
 
 
-def _heat_row(suite: SuiteScores, names: Sequence[str], place: str, own: pd.DataFrame, by: str) -> dict[str, Any]:
+def _build_heat_row(suite: SuiteScores, names: Sequence[str], place: str, own: pd.DataFrame, by: str) -> dict[str, Any]:
     known = dict(zip(own["model"], own["score"], strict=True))
-    title = part_title(place) if by == "part" else place
+    title = format_part_title(place) if by == "part" else place
     mean = own["score"].mean()
     link = Link(title, state_address(suite.page, part=place)) if by == "part" else title
     cells = {f"m{at}": known.get(name) for at, name in enumerate(names)}
@@ -114,7 +118,7 @@ def _heat_row(suite: SuiteScores, names: Sequence[str], place: str, own: pd.Data
     }
 
 
-def hardest_section(suite: SuiteScores) -> Section:
+def build_hardest_section(suite: SuiteScores) -> Section:
     """The items on which models score least, of those that several have a score for."""
     grid = suite.main
     known = (~np.isnan(grid)).sum(axis=0)
@@ -124,30 +128,30 @@ def hardest_section(suite: SuiteScores) -> Section:
     means, right = np.nanmean(grid[:, several], axis=0), (grid >= RIGHT_FROM).sum(axis=0)
     order = several[np.lexsort((several, right[several], means))]
     rows = [
-        _hard_row(suite, int(at), int(right[at]), int(known[at]), float(np.nanmean(grid[:, at])))
+        _build_hard_row(suite, int(at), int(right[at]), int(known[at]), float(np.nanmean(grid[:, at])))
         for at in order[:HARDEST_LISTED]
     ]
     none = int((right[several] == 0).sum())
     every = int((right[several] == known[several]).sum())
-    answer = f"No model is right on {none:,} of {counted(len(several), 'item')}; every model is right on {every:,}."
+    answer = f"No model is right on {none:,} of {format_count(len(several), 'item')}; every model is right on {every:,}."
     return Section(
         "hardest", "Hardest items", [Table("Items with the lowest mean score", _HARDEST_COLUMNS, rows, first=10)], answer
     )
 
 
-def _hard_row(suite: SuiteScores, at: int, right: int, known: int, mean: float) -> dict[str, Any]:
+def _build_hard_row(suite: SuiteScores, at: int, right: int, known: int, mean: float) -> dict[str, Any]:
     item = str(suite.items["item_id"].iloc[at])
     return {
-        "item": Link(item, item_page(suite, item)),
-        "part": part_title(str(suite.items["part"].iloc[at])),
+        "item": Link(item, build_item_address(suite, item)),
+        "part": format_part_title(str(suite.items["part"].iloc[at])),
         "line": suite.lines[at],
         "right": f"{right} of {known}",
         "score": mean,
     }
 
 
-def _explorer(scores: QaScores, suite: SuiteScores, share: float) -> Section:
-    n = counted(len(suite.items), "item")
+def _build_explorer_section(scores: QaScores, suite: SuiteScores, share: float) -> Section:
+    n = format_count(len(suite.items), "item")
     kept = (
         ""
         if share >= 1
@@ -167,7 +171,7 @@ def _explorer(scores: QaScores, suite: SuiteScores, share: float) -> Section:
     )
 
 
-def suites_section(suites: Mapping[str, SuiteScores], main: Mapping[str, SuiteBoard]) -> Section:
+def build_suites_section(suites: Mapping[str, SuiteScores], main: Mapping[str, SuiteBoard]) -> Section:
     """The list of suites, which leads to their pages."""
     columns = (
         Column("suite", "Suite"),
@@ -181,13 +185,13 @@ def suites_section(suites: Mapping[str, SuiteScores], main: Mapping[str, SuiteBo
         first = next(iter(main[name].board.models), None) if name in main else None
         rows.append(
             {
-                "suite": Link(suite_title(name), suite.page),
+                "suite": Link(format_suite_title(name), suite.page),
                 "parts": suite.items["part"].nunique(),
                 "items": len(suite.items),
                 "best": first.model if first else None,
                 "score": first.score if first else None,
             }
         )
-    total = counted(sum(len(one.items) for one in suites.values()), "item")
-    answer = f"{counted(len(rows), 'suite')} with {total}: each page opens every item."
+    total = format_count(sum(len(one.items) for one in suites.values()), "item")
+    answer = f"{format_count(len(rows), 'suite')} with {total}: each page opens every item."
     return Section("suites", "Suites", [Table("Suites", columns, rows)], answer)

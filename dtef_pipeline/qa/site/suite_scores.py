@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.qa.latest_scores import latest_scores, qa_snapshot_order
-from dtef_pipeline.qa.site.human_names import metric_place
+from dtef_pipeline.qa.latest_scores import load_latest_scores, load_qa_snapshot_order
+from dtef_pipeline.qa.site.human_names import rank_metric
 from dtef_pipeline.qa.site.shown_runs import shown_runs
 from dtef_pipeline.report.stored_rows import StoredRows
-from dtef_pipeline.report.terminal import named_apart
-from dtef_pipeline.site.paths import file_names
+from dtef_pipeline.report.terminal import rename_variants
+from dtef_pipeline.site.paths import choose_file_names
 
 Scores = npt.NDArray[np.float64]
 UNREAD_SCORE, NO_SCORE = -1.0, -2.0
@@ -77,14 +77,14 @@ class QaScores:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.rows = StoredRows(connection)
         self.connection = connection
-        latest = latest_scores(connection)
+        latest = load_latest_scores(connection)
         connection.register(QA_LATEST, latest)
-        connection.register(SHOWN_RUNS, shown_runs(self.rows, latest, qa_snapshot_order(connection)))
-        found = named_apart(self._variants())
+        connection.register(SHOWN_RUNS, shown_runs(self.rows, latest, load_qa_snapshot_order(connection)))
+        found = rename_variants(self._read_variants())
         self.names: dict[str, str] = dict(zip(found["model_variant"], found["model"], strict=True))
-        self.board = self._board()
+        self.board = self._read_board()
 
-    def _variants(self) -> pd.DataFrame:
+    def _read_variants(self) -> pd.DataFrame:
         """Every model variant with its model."""
         query = f"SELECT DISTINCT model::VARCHAR AS model, model_variant::VARCHAR AS model_variant FROM {QA_LATEST}"
         if self.rows.has("qa_responses"):
@@ -92,7 +92,7 @@ class QaScores:
         found: pd.DataFrame = self.connection.sql(f"FROM ({query}) ORDER BY ALL").df()
         return found
 
-    def _board(self) -> pd.DataFrame:
+    def _read_board(self) -> pd.DataFrame:
         """`qa_board` with models by their names on the site; empty without the table."""
         board = self.rows.frame("qa_board")
         if not len(board):
@@ -109,20 +109,20 @@ class QaScores:
         for table in (QA_LATEST, "qa_items"):
             if self.rows.has(table):
                 names |= {str(row[0]) for row in self.connection.sql(f"SELECT DISTINCT suite FROM {table}").fetchall()}
-        return {name: self._suite(name, file) for name, file in file_names(sorted(names)).items()}
+        return {name: self._build_suite(name, file) for name, file in choose_file_names(sorted(names)).items()}
 
-    def _suite(self, name: str, file: str) -> SuiteScores:
+    def _build_suite(self, name: str, file: str) -> SuiteScores:
         means = self.connection.execute(_MEAN_SCORES, [name]).df()
-        items = self._items(name, means)
+        items = self._build_items(name, means)
         place = pd.MultiIndex.from_frame(items[["part", "item_id"]])
         means = means.assign(at=place.get_indexer(pd.MultiIndex.from_frame(means[["part", "item_id"]])))
         groups = {BoardMeasure(*map(str, key)): own for key, own in means.groupby(["condition", "metric", "measured_by"])}
-        first = sorted(groups, key=lambda one: (metric_place(one.metric), -groups[one]["model_variant"].nunique(), one))
+        first = sorted(groups, key=lambda one: (rank_metric(one.metric), -groups[one]["model_variant"].nunique(), one))
         asked = self.connection.execute(f"SELECT DISTINCT model_variant FROM {SHOWN_RUNS} WHERE suite = ?", [name]).fetchall()
-        models = _ordered({str(row[0]) for row in asked} | {*means["model_variant"]}, groups[first[0]] if first else means)
-        return SuiteScores(name, file, items, models, {one: _grid(groups[one], models, len(items)) for one in first})
+        models = _sort_models({str(row[0]) for row in asked} | {*means["model_variant"]}, groups[first[0]] if first else means)
+        return SuiteScores(name, file, items, models, {one: _build_grid(groups[one], models, len(items)) for one in first})
 
-    def _items(self, suite: str, means: pd.DataFrame) -> pd.DataFrame:
+    def _build_items(self, suite: str, means: pd.DataFrame) -> pd.DataFrame:
         words = f"words=left(concat_ws(' ', text, array_to_string(options, ' ')), {SEARCHED_CHARACTERS})"
         wanted = ("part=part::VARCHAR", "item_id", f"text=left(text, {4 * LINE_CHARACTERS})", words)
         items = self.rows.table("qa_items", wanted, {"suite": suite}, ("part", "position", "item_id")).to_pandas()
@@ -141,14 +141,14 @@ _MEAN_SCORES = f"""
 """
 
 
-def _ordered(models: set[str], main: pd.DataFrame) -> list[str]:
+def _sort_models(models: set[str], main: pd.DataFrame) -> list[str]:
     """The variants by their mean in the main measure, the best first, then by name."""
     known = main[main["score"] != NO_SCORE]
     best = known["score"].clip(lower=0).groupby(known["model_variant"]).mean().to_dict()
     return sorted(models, key=lambda one: (-best.get(one, -1.0), one))
 
 
-def _grid(own: pd.DataFrame, models: Sequence[str], n_items: int) -> Scores:
+def _build_grid(own: pd.DataFrame, models: Sequence[str], n_items: int) -> Scores:
     grid = np.full((len(models), n_items), np.nan)
     row = {model: at for at, model in enumerate(models)}
     grid[own["model_variant"].map(row).to_numpy(), own["at"].to_numpy()] = own["score"].to_numpy(dtype=np.float64)

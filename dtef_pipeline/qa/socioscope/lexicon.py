@@ -16,7 +16,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.metric import normalise
 from dtef_pipeline.qa.model import ScorerSettings
-from dtef_pipeline.qa.socioscope.words import plain_number, words
+from dtef_pipeline.qa.socioscope.words import normalise_number, words
 
 SENSES = ("first", "all")
 """Which senses of a word give synonyms."""
@@ -48,7 +48,7 @@ class WordNet:
 
 
 @lru_cache(maxsize=1)
-def shipped_lexicon() -> WordNet | None:
+def load_shipped_lexicon() -> WordNet | None:
     """The lexicon that is shipped, read once per process. None: its file is missing or damaged."""
     try:
         packed = files("dtef_pipeline.qa").joinpath(_LEXICON_FILE).read_bytes()
@@ -58,7 +58,7 @@ def shipped_lexicon() -> WordNet | None:
         return None
 
 
-def lexicon_fingerprint(settings: ScorerSettings) -> str | None:
+def make_lexicon_fingerprint(settings: ScorerSettings) -> str | None:
     """What stands in every score for the synonyms that it was made with: `wordnet-3.0/first/0f3a...`, or `own/77c0...`.
 
     None: the shipped file is missing or damaged, and values count by their own names and aliases alone.
@@ -66,51 +66,51 @@ def lexicon_fingerprint(settings: ScorerSettings) -> str | None:
     if settings.synonyms is not None:
         pairs = sorted((word, list(others)) for word, others in settings.synonyms.items())
         return f"own/{digest('synonyms', pairs)[:_FINGERPRINT_DIGITS]}"
-    shipped = shipped_lexicon()
-    return f"{_LEXICON_NAME}/{_known_senses(settings)}/{shipped.digest}" if shipped else None
+    shipped = load_shipped_lexicon()
+    return f"{_LEXICON_NAME}/{_check_senses(settings)}/{shipped.digest}" if shipped else None
 
 
-def synonyms_of(value: str, settings: ScorerSettings) -> tuple[WordsOf, ...]:
+def find_synonyms(value: str, settings: ScorerSettings) -> tuple[WordsOf, ...]:
     """The words of each synonym of a value, in order. Numerals have none and are none.
 
     Raises ConfigError for senses that are neither of SENSES.
     """
-    senses = _known_senses(settings)
+    senses = _check_senses(settings)
     if settings.synonyms is None:
-        return _shipped_synonyms(value, senses)
+        return _find_shipped_synonyms(value, senses)
     own = " ".join(words(value))
-    return () if _is_number(own) else _without_numbers(_own_lexicon(settings.synonyms).get(own, ()))
+    return () if _is_number(own) else _remove_numbers(_load_own_lexicon(settings.synonyms).get(own, ()))
 
 
-def _known_senses(settings: ScorerSettings) -> str:
+def _check_senses(settings: ScorerSettings) -> str:
     if settings.senses not in SENSES:
         raise ConfigError(f"senses: got {settings.senses!r}; allowed: {', '.join(SENSES)}")
     return settings.senses
 
 
 @lru_cache(maxsize=1 << 16)
-def _shipped_synonyms(value: str, senses: str) -> tuple[WordsOf, ...]:
-    shipped, singular_words = shipped_lexicon(), " ".join(words(value))
+def _find_shipped_synonyms(value: str, senses: str) -> tuple[WordsOf, ...]:
+    shipped, singular_words = load_shipped_lexicon(), " ".join(words(value))
     if shipped is None or _is_number(singular_words):
         return ()
     as_written = shipped.synonyms(normalise(value), senses)
-    return _without_numbers(sorted(as_written or shipped.synonyms(singular_words, senses)))
+    return _remove_numbers(sorted(as_written or shipped.synonyms(singular_words, senses)))
 
 
 def _is_number(text: str) -> bool:
-    return all(map(plain_number, text.split()))
+    return all(map(normalise_number, text.split()))
 
 
-def _without_numbers(synonyms: Sequence[str]) -> tuple[WordsOf, ...]:
+def _remove_numbers(synonyms: Sequence[str]) -> tuple[WordsOf, ...]:
     """The synonyms that have a word, and are not a number alone, as words."""
     found = (tuple(words(synonym)) for synonym in synonyms)
-    return tuple(dict.fromkeys(one for one in found if one and not all(map(plain_number, one))))
+    return tuple(dict.fromkeys(one for one in found if one and not all(map(normalise_number, one))))
 
 
 _latest_own: list[tuple[Mapping[str, Sequence[str]], dict[str, Sequence[str]]]] = []
 
 
-def _own_lexicon(synonyms: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
+def _load_own_lexicon(synonyms: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
     """The lexicon with its words as `words` gives them; that of the latest call is kept, as many items share one."""
     if not _latest_own or _latest_own[0][0] is not synonyms:
         _latest_own[:] = [(synonyms, {" ".join(words(word)): others for word, others in synonyms.items()})]

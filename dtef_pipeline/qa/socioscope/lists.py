@@ -15,10 +15,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.metric import MetricValue, folded, parse_metric
+from dtef_pipeline.qa.metric import MetricValue, fold_to_ascii, parse_metric
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemScore, ScorerSettings, ScoreWritten, Written
-from dtef_pipeline.qa.socioscope.lexicon import WordsOf, synonyms_of
-from dtef_pipeline.qa.socioscope.words import answer_of, without_thousands_commas, words, words_of_folded
+from dtef_pipeline.qa.socioscope.lexicon import WordsOf, find_synonyms
+from dtef_pipeline.qa.socioscope.words import extract_folded_answer, split_folded_words, strip_thousands_commas, words
 
 _ITEM_ENDS = re.compile(r"[,;&\n]+")
 _LIST_MARK = re.compile(r"^[ \t]*(?:[-*+>][ \t]+|\(?[0-9]{1,3}[.)][ \t]+)", re.MULTILINE)
@@ -32,23 +32,23 @@ class ListOne:
     version = 3
     uses_lexicon = True
 
-    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; `options` do not matter. Several different values have the flag `multi`, and count 0 where `strict` is set."""
         values = parse_metric(reference)
         if not values:
-            return nothing_expected()
-        names = ValueNames(values, [synonyms_of(value.text, settings) for value in values])
+            return make_unscorable()
+        names = ValueNames(values, [find_synonyms(value.text, settings) for value in values])
 
         def score(written: Written) -> ItemScore:
-            text = words_of_folded(answer_of(written.text))
+            text = split_folded_words(extract_folded_answer(written.text))
             if not text:
-                return unreadable(EMPTY_ANSWER)
-            found = names.found_in(text)
+                return score_unreadable(EMPTY_ANSWER)
+            found = names.find_values(text)
             if not found:
                 return ItemScore(OK_STATUS, 0.0, own={"found": []})
-            named = _in_order(found)
-            value = 0.0 if settings.strict and len(named) > 1 else within_0_and_1(values[named[0]].weight)
-            return ItemScore(OK_STATUS, value, found[0].how, flags_of(found), {"found": [values[one].text for one in named]})
+            named = _order_by_mention(found)
+            value = 0.0 if settings.strict and len(named) > 1 else clip_to_0_1(values[named[0]].weight)
+            return ItemScore(OK_STATUS, value, found[0].how, flag_values(found), {"found": [values[one].text for one in named]})
 
         return score
 
@@ -60,21 +60,21 @@ class ListMany:
     version = 3
     uses_lexicon = True
 
-    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; `options` do not matter. Raises ConfigError for a penalty outside 0-1."""
-        values, penalty = parse_metric(reference), checked_penalty(settings)
+        values, penalty = parse_metric(reference), check_penalty(settings)
         if not values:
-            return nothing_expected()
+            return make_unscorable()
         coverage = Coverage(values, settings)
         if not coverage.most:
-            return nothing_expected(_ALL_NEGATIVE)
+            return make_unscorable(_ALL_NEGATIVE)
 
         def score(written: Written) -> ItemScore:
-            text = listed_words(answer_of(written.text))
+            text = split_listed_words(extract_folded_answer(written.text))
             if not text.words:
-                return unreadable(EMPTY_ANSWER, raw=None)
-            found = coverage.names.found_in(text.words)
-            return coverage.score(found, penalty * (text.items_without(found) if penalty else 0))
+                return score_unreadable(EMPTY_ANSWER, raw=None)
+            found = coverage.names.find_values(text.words)
+            return coverage.score(found, penalty * (text.count_items_without(found) if penalty else 0))
 
         return score
 
@@ -84,17 +84,17 @@ class Coverage:
 
     def __init__(self, values: Sequence[MetricValue], settings: ScorerSettings) -> None:
         self.values = values
-        self.names = ValueNames(values, [synonyms_of(value.text, settings) for value in values])
+        self.names = ValueNames(values, [find_synonyms(value.text, settings) for value in values])
         self.most = math.fsum(max(values[one].weight, 0.0) for one in sorted(set(self.names.canonical)))
         """The sum of the weights above 0, of values that differ."""
 
     def score(self, found: Sequence[NamedValue], taken_off: float = 0.0) -> ItemScore:
         """`raw`: the sum of the weights of the values that are named, each once, less what is taken off; the value: its share of `most`."""
-        named = _in_order(found)
+        named = _order_by_mention(found)
         raw = math.fsum(self.values[one].weight for one in named) - taken_off
-        flags = tuple(flag for flag in flags_of(found) if flag != SEVERAL_VALUES)
+        flags = tuple(flag for flag in flag_values(found) if flag != SEVERAL_VALUES)
         own = {"raw": raw, "found": [self.values[one].text for one in named]}
-        return ItemScore(OK_STATUS, within_0_and_1(raw / self.most), found[0].how if found else None, flags, own)
+        return ItemScore(OK_STATUS, clip_to_0_1(raw / self.most), found[0].how if found else None, flags, own)
 
 
 class ListedWords(NamedTuple):
@@ -103,7 +103,7 @@ class ListedWords(NamedTuple):
     words: list[str]
     ends: list[int]
 
-    def items_without(self, found: Iterable[NamedValue]) -> int:
+    def count_items_without(self, found: Iterable[NamedValue]) -> int:
         """How many items have words, and none of them in the name of a value."""
         used = {place for one in found for place in range(one.start, one.end)}
         places = (range(*item) for item in pairwise((0, *self.ends)))
@@ -111,9 +111,9 @@ class ListedWords(NamedTuple):
         return sum(bool(item) and used.isdisjoint(item) for item in items)
 
 
-def listed_words(text: str) -> ListedWords:
+def split_listed_words(text: str) -> ListedWords:
     """The words of a folded answer that is a JSON list or a text. Items end at `,`, `;`, `&`, `and` and the end of a line."""
-    parts = [words_of_folded(part) for part in _items(text)]
+    parts = [split_folded_words(part) for part in _split_items(text)]
     found: list[str] = []
     ends = []
     for part in parts:
@@ -125,29 +125,29 @@ def listed_words(text: str) -> ListedWords:
     return ListedWords(found, ends)
 
 
-def _items(text: str) -> list[str]:
+def _split_items(text: str) -> list[str]:
     if text.lstrip().startswith("["):
         try:
             listed = json.loads(text)
         except (ValueError, RecursionError):
             listed = None
         if isinstance(listed, list) and all(isinstance(one, (str, int, float)) for one in listed):
-            return [folded(str(one)) for one in listed]
-    return _ITEM_ENDS.split(without_thousands_commas(_LIST_MARK.sub("", text)))
+            return [fold_to_ascii(str(one)) for one in listed]
+    return _ITEM_ENDS.split(strip_thousands_commas(_LIST_MARK.sub("", text)))
 
 
-def _in_order(found: Iterable[NamedValue]) -> list[int]:
+def _order_by_mention(found: Iterable[NamedValue]) -> list[int]:
     """The numbers of the values that are named, each once, in the order of their first mention."""
     return list(dict.fromkeys(one.value for one in found))
 
 
-def flags_of(found: Sequence[NamedValue]) -> tuple[str, ...]:
+def flag_values(found: Sequence[NamedValue]) -> tuple[str, ...]:
     """`multi` for several different values, `ambiguous_synonym` for a name that belongs to several."""
     flags = {SEVERAL_VALUES: len({one.value for one in found}) > 1, SHARED_SYNONYM: any(one.is_shared for one in found)}
     return tuple(flag for flag, is_set in flags.items() if is_set)
 
 
-def checked_penalty(settings: ScorerSettings) -> float:
+def check_penalty(settings: ScorerSettings) -> float:
     """The penalty. Raises ConfigError for one outside 0-1."""
     if not 0 <= settings.penalty <= 1:
         raise ConfigError(f"penalty: got {settings.penalty!r}; allowed: a number from 0 to 1")
@@ -212,9 +212,9 @@ class ValueNames:
         for first, length in sorted({(name[0], len(name)) for name in claims}):
             self._lengths[first].append(length)
 
-    def found_in(self, text: Sequence[str]) -> list[NamedValue]:
+    def find_values(self, text: Sequence[str]) -> list[NamedValue]:
         """The values that a text names, in its order. The longest names are found first, and their words are used up."""
-        found = sorted(self._everywhere(text), key=lambda one: (one.start - one.end, one.start))
+        found = sorted(self._find_everywhere(text), key=lambda one: (one.start - one.end, one.start))
         used: set[int] = set()
         kept = []
         for one in found:
@@ -224,7 +224,7 @@ class ValueNames:
                 kept.append(one)
         return sorted(kept, key=lambda one: one.start)
 
-    def _everywhere(self, text: Sequence[str]) -> Iterator[NamedValue]:
+    def _find_everywhere(self, text: Sequence[str]) -> Iterator[NamedValue]:
         for start, word in enumerate(text):
             for length in self._lengths.get(word, ()):
                 # At the end of the text there are fewer words, which may be another name.
@@ -245,17 +245,17 @@ AMBIGUOUS, SHARED_SYNONYM = "ambiguous", "ambiguous_synonym"
 """Flags: there are no words; none of them is an answer; several values are named; yes and no; a synonym of two values."""
 
 
-def unreadable(flag: str, **own: Any) -> ItemScore:
+def score_unreadable(flag: str, **own: Any) -> ItemScore:
     """The score of a reply that cannot be read, with its flag."""
     return ItemScore(UNPARSEABLE_STATUS, flags=(flag,), own=own)
 
 
-def nothing_expected(reason: str = "the metric is empty") -> ScoreWritten:
+def make_unscorable(reason: str = "the metric is empty") -> ScoreWritten:
     """Scores every reply to an item that cannot be scored."""
     score = ItemScore("unscorable", reason=reason)
     return lambda written: score
 
 
-def within_0_and_1(value: float) -> float:
+def clip_to_0_1(value: float) -> float:
     """The value, 0 where it is less and 1 where it is more."""
     return min(max(value, 0.0), 1.0) + 0.0  # no negative zero

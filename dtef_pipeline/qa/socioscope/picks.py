@@ -19,13 +19,13 @@ from dtef_pipeline.qa.socioscope.lists import (
     SEVERAL_VALUES,
     UNPARSED,
     ValueNames,
-    checked_penalty,
-    listed_words,
-    nothing_expected,
-    unreadable,
-    within_0_and_1,
+    check_penalty,
+    clip_to_0_1,
+    make_unscorable,
+    score_unreadable,
+    split_listed_words,
 )
-from dtef_pipeline.qa.socioscope.words import answer_of
+from dtef_pipeline.qa.socioscope.words import extract_folded_answer
 
 CLOSEST_RATIO, CLOSEST_LEAD = 90, 5
 """The least ratio (0-100) of the option that an answer is spelled like, and how much more it is than that of the next."""
@@ -33,7 +33,7 @@ _LETTERS_APART = re.compile(r"[\s,;/&]+(?:(?:and|or)[\s,;/&]+)?")
 _AROUND_A_LETTER = "()[]{}.:'\"*`"
 
 
-class Picked(NamedTuple):
+class OptionPick(NamedTuple):
     """The options that an answer chooses, in its order, and the rule that read it."""
 
     options: list[int]
@@ -57,18 +57,18 @@ class Options:
         self._by_letter = {} if is_other_letter else {letter: place for place, letter in enumerate(letters)}
         """None where an option is a letter that is not its own: its text is meant."""
 
-    def picked(self, text: str) -> Picked:
+    def pick_options(self, text: str) -> OptionPick:
         """What a folded answer chooses."""
-        if letters := self._letters(text):
-            return Picked(letters, "letter")
-        listed = listed_words(text)
-        found = self._names.found_in(listed.words)
+        if letters := self._read_letters(text):
+            return OptionPick(letters, "letter")
+        listed = split_listed_words(text)
+        found = self._names.find_values(listed.words)
         if found:
-            return Picked(list(dict.fromkeys(one.value for one in found)), "option_text", listed.items_without(found))
-        closest = self._closest(normalise(text))
-        return Picked([], None, listed.items_without(())) if closest is None else Picked([closest], "closest")
+            return OptionPick(list(dict.fromkeys(one.value for one in found)), "option_text", listed.count_items_without(found))
+        closest = self._find_closest_option(normalise(text))
+        return OptionPick([], None, listed.count_items_without(())) if closest is None else OptionPick([closest], "closest")
 
-    def _letters(self, text: str) -> list[int]:
+    def _read_letters(self, text: str) -> list[int]:
         """The options whose letters an answer is made of; none: something else stands in it."""
         if len(text) > 40 * len(self._normalised):
             return []
@@ -76,7 +76,7 @@ class Options:
         letters = [self._by_letter.get(part) for part in parts if part]
         return list(dict.fromkeys(letter for letter in letters if letter is not None)) if None not in letters else []
 
-    def _closest(self, text: str) -> int | None:
+    def _find_closest_option(self, text: str) -> int | None:
         """The option that a normalised answer is almost spelled like."""
         if not text or len(text) > 2 * max(map(len, self._normalised)):
             return None
@@ -96,7 +96,7 @@ class _Choice(NamedTuple):
     texts: Sequence[str]
 
     @classmethod
-    def of(cls, values: Sequence[MetricValue], texts: Sequence[str]) -> _Choice:
+    def build_choice(cls, values: Sequence[MetricValue], texts: Sequence[str]) -> _Choice:
         if not texts:
             raise ItemError("there are no options", where="options", allowed="a list of texts to choose from")
         by_text = {normalise(value.text): value for value in values}
@@ -107,10 +107,8 @@ class _Choice(NamedTuple):
         options = Options(texts, [value.aliases if value else () for value in found])
         return cls(options, [value.weight if value else None for value in found], texts)
 
-    def score(self, picked: Picked, value: float) -> ItemScore:
-        return ItemScore(
-            OK_STATUS, within_0_and_1(value), picked.how, own={"found": [self.texts[one] for one in picked.options]}
-        )
+    def score(self, picked: OptionPick, value: float) -> ItemScore:
+        return ItemScore(OK_STATUS, clip_to_0_1(value), picked.how, own={"found": [self.texts[one] for one in picked.options]})
 
 
 class PickOne:
@@ -119,17 +117,17 @@ class PickOne:
     name = "pick_one"
     version = 3
 
-    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; no setting matters. An answer with two options cannot be read: `multi`."""
         values = parse_metric(reference)
         if not values:
-            return nothing_expected()
-        choice = _Choice.of(values, options)
+            return make_unscorable()
+        choice = _Choice.build_choice(values, options)
 
         def score(written: Written) -> ItemScore:
-            picked = choice.options.picked(answer_of(written.text))
+            picked = choice.options.pick_options(extract_folded_answer(written.text))
             if len(picked.options) != 1:
-                return unreadable(SEVERAL_VALUES if picked.options else UNPARSED)
+                return score_unreadable(SEVERAL_VALUES if picked.options else UNPARSED)
             return choice.score(picked, choice.weights[picked.options[0]] or 0.0)
 
         return score
@@ -141,21 +139,21 @@ class PickMany:
     name = "pick_many"
     version = 3
 
-    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`. The penalty is taken for each option that is no value of the metric, and for each item that is no option.
 
         Raises ConfigError for a penalty outside 0-1.
         """
-        values, penalty = parse_metric(reference), checked_penalty(settings)
+        values, penalty = parse_metric(reference), check_penalty(settings)
         most = math.fsum(max(value.weight, 0.0) for value in values)
         if not most:
-            return nothing_expected("no value has a weight above 0" if values else "the metric is empty")
-        choice = _Choice.of(values, options)
+            return make_unscorable("no value has a weight above 0" if values else "the metric is empty")
+        choice = _Choice.build_choice(values, options)
 
         def score(written: Written) -> ItemScore:
-            picked = choice.options.picked(answer_of(written.text))
+            picked = choice.options.pick_options(extract_folded_answer(written.text))
             if not picked.options:
-                return unreadable(UNPARSED, raw=None)
+                return score_unreadable(UNPARSED, raw=None)
             weights = [choice.weights[one] for one in picked.options]
             raw = math.fsum(weight or 0.0 for weight in weights) - penalty * (picked.others + weights.count(None))
             made = choice.score(picked, raw / most)

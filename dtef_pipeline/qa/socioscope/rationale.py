@@ -9,10 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dtef_pipeline.qa.metric import METRIC_PLACE, MetricValue, metric_json, values_of
+from dtef_pipeline.qa.metric import METRIC_PLACE, MetricValue, parse_metric_json, read_metric_values
 from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
-from dtef_pipeline.qa.socioscope.lists import UNPARSED, Coverage, listed_words, nothing_expected, unreadable, within_0_and_1
-from dtef_pipeline.qa.socioscope.words import answer_of
+from dtef_pipeline.qa.socioscope.lists import (
+    UNPARSED,
+    Coverage,
+    clip_to_0_1,
+    make_unscorable,
+    score_unreadable,
+    split_listed_words,
+)
+from dtef_pipeline.qa.socioscope.words import extract_folded_answer
 from dtef_pipeline.qa.socioscope.yes_no import YesNo
 from dtef_pipeline.qa.transcripts.cited_reply import read_cited
 
@@ -36,12 +43,12 @@ class RationaleMetric:
     """What the reasons may name; None: a judge reads them."""
 
 
-def rationale_metric(reference: str) -> RationaleMetric | None:
+def read_rationale_metric(reference: str) -> RationaleMetric | None:
     """The metric of an item with reasons; None: it is empty, or names no reason that is worth anything.
 
     Raises ItemError for a metric that is not of its form, or whose parts are not usable.
     """
-    found = metric_json(reference)
+    found = parse_metric_json(reference)
     if found is None or found == {}:
         return None
     if not isinstance(found, dict) or not {"answer", "rationale"} <= found.keys() <= set(_RATIONALE_KEYS):
@@ -56,7 +63,7 @@ def rationale_metric(reference: str) -> RationaleMetric | None:
     if expects_yes is None:
         raise ItemError("neither yes nor no is expected", where=METRIC_PLACE, arrived=answer, allowed="yes, no")
     is_judged = _is_judged(found["rationale"])
-    reasons = None if is_judged else values_of(found["rationale"])
+    reasons = None if is_judged else read_metric_values(found["rationale"])
     if reasons is not None and not any(value.weight > 0 for value in reasons):
         return None
     return RationaleMetric(expects_yes, float(weight), reasons)
@@ -76,61 +83,61 @@ class YesNoRationale:
     version = 3
     uses_lexicon = True
 
-    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; `options` do not matter.
 
         Where a judge reads the reasons, a right answer has no value yet: its status is `missing` and its flag `judged`, and
-        `with_judged_rationale` makes the score of it. A wrong answer has 0 without a judge.
+        `add_judged_rationale` makes the score of it. A wrong answer has 0 without a judge.
         """
-        metric = rationale_metric(reference)
+        metric = read_rationale_metric(reference)
         if metric is None:
-            return nothing_expected("the metric is empty, or no reason in it has a weight above 0")
+            return make_unscorable("the metric is empty, or no reason in it has a weight above 0")
         reader = YesNo()
         coverage = Coverage(metric.reasons, settings) if metric.reasons is not None else None
 
         def score(written: Written) -> ItemScore:
-            text = answer_of(read_cited(written.text).reasoned)
+            text = extract_folded_answer(read_cited(written.text).answer_with_reasons)
             read = reader.read(text)
             if read.is_yes is None:
-                return unreadable(read.flag or UNPARSED, binary=None, rationale=None)
+                return score_unreadable(read.flag or UNPARSED, binary=None, rationale=None)
             is_right = read.is_yes == metric.expects_yes
             if coverage is None:
-                return _without_judge(is_right, metric.weight)
-            named = coverage.score(coverage.names.found_in(listed_words(text[read.end :]).words))
-            made = _combined(is_right, named.value or 0.0, metric.weight)
+                return _score_without_judge(is_right, metric.weight)
+            named = coverage.score(coverage.names.find_values(split_listed_words(text[read.end :]).words))
+            made = _combine_rationale(is_right, named.value or 0.0, metric.weight)
             return replace(made, flags=named.flags, own={**made.own, "found": named.own["found"]})
 
         return score
 
 
-def _combined(is_right: bool, rationale: float, weight: float) -> ItemScore:
+def _combine_rationale(is_right: bool, rationale: float, weight: float) -> ItemScore:
     value = weight * is_right + (1 - weight) * is_right * rationale
     return ItemScore(OK_STATUS, value, "first_word", own={"binary": int(is_right), "rationale": rationale, "weight": weight})
 
 
-def _without_judge(is_right: bool, weight: float) -> ItemScore:
+def _score_without_judge(is_right: bool, weight: float) -> ItemScore:
     own = {"binary": int(is_right), "rationale": None, "weight": weight}
     if not is_right:
         return ItemScore(OK_STATUS, 0.0, "first_word", own=own)
     return ItemScore("missing", None, "first_word", (RATIONALE_JUDGED,), own, "a judge reads the reasons")
 
 
-def waits_for_judge(score: ItemScore) -> bool:
+def is_waiting_for_judge(score: ItemScore) -> bool:
     """Whether a score has no value because nobody has judged the reasons yet."""
     return score.value is None and RATIONALE_JUDGED in score.flags
 
 
-def with_judged_rationale(score: ItemScore, rationale: float | None, reason: str | None = None) -> ItemScore:
+def add_judged_rationale(score: ItemScore, rationale: float | None, reason: str | None = None) -> ItemScore:
     """The score of an answer whose reasons were judged.
 
     Args:
-        score: one for which `waits_for_judge` holds; any other is returned as it is.
+        score: one for which `is_waiting_for_judge` holds; any other is returned as it is.
         rationale: what the judge gave, 0-1; None: the judge failed, and the score stays without a value.
         reason: why the judge failed.
     """
-    if not waits_for_judge(score):
+    if not is_waiting_for_judge(score):
         return score
     if rationale is None:
         return replace(score, status="judge_failed", reason=reason)
-    made = _combined(True, within_0_and_1(rationale), score.own["weight"])
+    made = _combine_rationale(True, clip_to_0_1(rationale), score.own["weight"])
     return replace(made, flags=(RATIONALE_JUDGED,))

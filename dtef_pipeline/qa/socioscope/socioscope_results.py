@@ -14,11 +14,11 @@ from typing import Any
 
 from dtef_pipeline.qa.item_files.loaded import GivenAnswer
 from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, Written
-from dtef_pipeline.qa.scorers import no_scorer, scorer_of
-from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, named_source, pooled_existence
+from dtef_pipeline.qa.scorers import find_scorer, make_unscored_scorer
+from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, compute_pooled_existence, read_named_source
 from dtef_pipeline.qa.transcripts.metadata import Corpus
 
-_TOLD_OF_CITATIONS = ("source_index", "quote", "exact", "relaxed", "reason")
+_CITATION_FIELDS = ("source_index", "quote", "exact", "relaxed", "reason")
 INDEX_WRITTEN = "source_index_written"
 """What stands, as JSON, in the place of the number of a source; null: such a number."""
 
@@ -47,13 +47,13 @@ class SocioscopeResults:
 
     def scores(self) -> TranscriptAverages:
         """The mean score per transcript and over all questions, 0-1: higher is better. Answers to one question are averaged first."""
-        return self._averages(_score_of)
+        return self._compute_averages(_score_of)
 
     def existence(self) -> TranscriptAverages:
         """The mean share of quotations that stand in their source, per transcript and over all, 0-1: one value per question."""
-        return self._averages(_existence_of)
+        return self._compute_averages(_compute_existence)
 
-    def of(self, item: QaItem) -> list[ScoredAnswer]:
+    def select_answers_of_item(self, item: QaItem) -> list[ScoredAnswer]:
         """The answers to a question."""
         return [one for one in self.answers if one.item_id == item.item_id]
 
@@ -61,35 +61,35 @@ class SocioscopeResults:
         """Everything as JSON can hold it: `qa_pairs` in the documented form, and both averages."""
         return {
             "qa_pairs": [self._pair(item) for item in self.items],
-            "averages": {"score": _told_averages(self.scores()), "existence_score": _told_averages(self.existence())},
+            "averages": {"score": _describe_averages(self.scores()), "existence_score": _describe_averages(self.existence())},
         }
 
-    def _averages(self, value: Callable[[Sequence[ScoredAnswer]], float | None]) -> TranscriptAverages:
+    def _compute_averages(self, value: Callable[[Sequence[ScoredAnswer]], float | None]) -> TranscriptAverages:
         """Means of what the answers to each item come to: over items, and by the transcript that the answers are about."""
         found: dict[str | None, list[float | None]] = defaultdict(list)
         items = []
         for item in self.items:
-            if answers := self.of(item):
+            if answers := self.select_answers_of_item(item):
                 items.append(value(answers))
-                for name, about in _by_transcript(item, answers).items():
+                for name, about in _group_by_transcript(item, answers).items():
                     found[name].append(value(about))
         without = found.pop(None, [])
-        return transcript_averages({name: values for name, values in found.items() if name is not None}, items, without)
+        return compute_transcript_averages({name: values for name, values in found.items() if name is not None}, items, without)
 
     def _pair(self, item: QaItem) -> dict[str, Any]:
         asked = {"text": item.text, "type": item.type, "metric": item.reference}
-        answers = self.of(item)
-        transcripts = list(_by_transcript(item, answers)) or [_evidence_of(item)]
+        answers = self.select_answers_of_item(item)
+        transcripts = list(_group_by_transcript(item, answers)) or [_find_evidence(item)]
         return {
             "id": item.item_id,
             "transcript": transcripts[0] if len(transcripts) == 1 else None,
             "question": {**asked, **({"options": list(item.options)} if item.options else {})},
-            "answers": [_told_answer(one) for one in answers],
-            "existence_score": _existence_of(answers),
+            "answers": [_describe_answer(one) for one in answers],
+            "existence_score": _compute_existence(answers),
         }
 
 
-def scored_given(
+def score_given_answers(
     items: Sequence[QaItem], answers: Iterable[GivenAnswer], corpus: Corpus, settings: ScorerSettings
 ) -> list[ScoredAnswer]:
     """The answers that stand in the file of questions, scored, their quotations looked up.
@@ -102,55 +102,61 @@ def scored_given(
         if (item := known.get(answer.item_id)) is not None:
             context = answer.context or [{"page_content": one.text} for one in corpus.transcripts]
             checked = zip(check_citations(context, answer.citations), answer.citations, strict=True)
-            cited = tuple(_told_citation(one, named_source(given)) for one, given in checked)
+            cited = tuple(_describe_citation(one, read_named_source(given)) for one, given in checked)
             found.append(ScoredAnswer(item.item_id, answer.text, _score(item, answer.text, settings), cited, answer.source))
     return found
 
 
-def _by_transcript(item: QaItem, answers: Sequence[ScoredAnswer]) -> dict[str | None, list[ScoredAnswer]]:
+def _group_by_transcript(item: QaItem, answers: Sequence[ScoredAnswer]) -> dict[str | None, list[ScoredAnswer]]:
     """The answers to an item by the transcript of its evidence, else by the one that each says it is of; None: neither is named."""
-    evidence = _evidence_of(item)
+    evidence = _find_evidence(item)
     found: dict[str | None, list[ScoredAnswer]] = defaultdict(list)
     for answer in answers:
         found[evidence or answer.source or None].append(answer)
     return found
 
 
-def _evidence_of(item: QaItem) -> str | None:
+def _find_evidence(item: QaItem) -> str | None:
     return item.cluster if item.cluster != item.item_id else None
 
 
 def _score_of(answers: Sequence[ScoredAnswer]) -> float | None:
-    return mean_of_scores([one.score.score for one in answers]).value
+    return compute_mean_of_scores([one.score.score for one in answers]).value
 
 
-def _existence_of(answers: Sequence[ScoredAnswer]) -> float | None:
-    return pooled_existence([int(one["exact"]) for one in answer.citations] for answer in answers)
+def _compute_existence(answers: Sequence[ScoredAnswer]) -> float | None:
+    return compute_pooled_existence([int(one["exact"]) for one in answer.citations] for answer in answers)
 
 
 def _score(item: QaItem, text: str | None, settings: ScorerSettings) -> ItemScore:
-    scorer = scorer_of(item.type)
+    scorer = find_scorer(item.type)
     if scorer is None:
-        return no_scorer(item.type)(Written(text))
+        return make_unscored_scorer(item.type)(Written(text))
     try:
-        return scorer.for_item(item.reference, item.options, settings)(Written(text))
+        return scorer.prepare_item(item.reference, item.options, settings)(Written(text))
     except ItemError as error:
         return ItemScore("unscorable", reason=str(error))
 
 
-def _told_citation(citation: CheckedCitation, written: Any) -> dict[str, Any]:
-    told = {name: getattr(citation, name) for name in _TOLD_OF_CITATIONS}
-    return {**told, INDEX_WRITTEN: json.dumps(written, default=str) if citation.source_index is None else None}
+def _describe_citation(citation: CheckedCitation, written: Any) -> dict[str, Any]:
+    fields = {name: getattr(citation, name) for name in _CITATION_FIELDS}
+    return {**fields, INDEX_WRITTEN: json.dumps(written, default=str) if citation.source_index is None else None}
 
 
-def _told_answer(answer: ScoredAnswer) -> dict[str, Any]:
+def _describe_answer(answer: ScoredAnswer) -> dict[str, Any]:
     score = answer.score
-    told = {"score": score.score, "status": score.status, "how": score.how, "flags": list(score.flags), "reason": score.reason}
+    fields = {
+        "score": score.score,
+        "status": score.status,
+        "how": score.how,
+        "flags": list(score.flags),
+        "reason": score.reason,
+    }
     who = {name: value for name, value in (("source", answer.source), ("model", answer.model)) if value is not None}
-    return {"answer": answer.text, **who, **told, **score.own, "citations": [dict(one) for one in answer.citations]}
+    return {"answer": answer.text, **who, **fields, **score.own, "citations": [dict(one) for one in answer.citations]}
 
 
-def _told_averages(means: TranscriptAverages) -> dict[str, Any]:
+def _describe_averages(means: TranscriptAverages) -> dict[str, Any]:
     per = {name: {"mean": one.value, "n": one.n_scored, "n_skipped": one.n_skipped} for name, one in means.transcripts.items()}
     whole = {
         "micro": means.micro.value,
@@ -187,13 +193,13 @@ class TranscriptAverages:
     """Over what is of no transcript: it counts in `micro`, and in no other mean."""
 
 
-def mean_of_scores(scores: Sequence[float | None]) -> MeanOfScores:
+def compute_mean_of_scores(scores: Sequence[float | None]) -> MeanOfScores:
     """The mean of what is not null; null when all is."""
     scored = [score for score in scores if score is not None]
     return MeanOfScores(fsum(scored) / len(scored) if scored else None, len(scored), len(scores) - len(scored))
 
 
-def transcript_averages(
+def compute_transcript_averages(
     scores: Mapping[str, Sequence[float | None]],
     items: Sequence[float | None] | None = None,
     without: Sequence[float | None] = (),
@@ -205,7 +211,7 @@ def transcript_averages(
         items: one per item, where an item can be of several transcripts. None: `scores` and `without` have each item once.
         without: of the items that are of no transcript.
     """
-    means = {name: mean_of_scores(own) for name, own in scores.items()}
+    means = {name: compute_mean_of_scores(own) for name, own in scores.items()}
     every = [*(score for own in scores.values() for score in own), *without] if items is None else items
-    macro = mean_of_scores([mean.value for mean in means.values()])
-    return TranscriptAverages(means, mean_of_scores(every), macro, mean_of_scores(without))
+    macro = compute_mean_of_scores([mean.value for mean in means.values()])
+    return TranscriptAverages(means, compute_mean_of_scores(every), macro, compute_mean_of_scores(without))

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from dtef_pipeline.qa.metric import folded, without_punctuation
-from dtef_pipeline.qa.reading.run_on import before_next_turn, cut_at_end
-from dtef_pipeline.text.numbers import in_figures
-from dtef_pipeline.text.plain import without_thinking
-from dtef_pipeline.text.spoken_numbers import BELOW_TWENTY, SCALES_OF_WORDS, TENS_OF_WORDS, number_at
+from dtef_pipeline.qa.metric import fold_to_ascii, strip_punctuation
+from dtef_pipeline.qa.reading.run_on import cut_at_end, cut_before_next_turn
+from dtef_pipeline.text.numbers import format_figures
+from dtef_pipeline.text.plain import strip_thinking
+from dtef_pipeline.text.spoken_numbers import BELOW_TWENTY, SCALES_OF_WORDS, TENS_OF_WORDS, read_number_at
 
 _GROUPED_DIGITS = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3})+(?!,?[0-9])")
 _WORD_OR_NUMBER = re.compile(r"(?:(?<![a-z0-9%])-)?[a-z0-9]+(?:\.[0-9][a-z0-9]*)*|%")
@@ -25,27 +25,27 @@ def words(text: str) -> list[str]:
     Numbers are compared by value: `1,319`, `1319.0` and `one thousand three hundred nineteen` are the same word. `50%` and `50 percent`
     are two words. A `-` between words only joins them: `STS-75` is `sts 75`.
     """
-    return words_of_folded(folded(text))
+    return split_folded_words(fold_to_ascii(text))
 
 
-def words_of_folded(text: str) -> list[str]:
+def split_folded_words(text: str) -> list[str]:
     """The words of a text that is folded already."""
-    plain = without_punctuation(without_thousands_commas(text))
+    plain = strip_punctuation(strip_thousands_commas(text))
     found = [_PERCENT_WORDS.get(word, word) for word in _WORD_OR_NUMBER.findall(plain)]
-    return [word if is_number else singular(word) for word, is_number in numbers_in_digits(found)]
+    return [word if is_number else singularise(word) for word, is_number in convert_numbers_to_digits(found)]
 
 
-def without_thousands_commas(text: str) -> str:
+def strip_thousands_commas(text: str) -> str:
     """The text with `1,319` as `1319`, and other commas as they are."""
     return _GROUPED_DIGITS.sub(lambda found: found[0].replace(",", ""), text) if "," in text else text
 
 
-def answer_of(text: str | None) -> str:
+def extract_folded_answer(text: str | None) -> str:
     """What of a reply is read: the folded text outside its thinking up to its end, without pictures, which have names of several words."""
-    reply = cut_at_end(without_thinking(text or "")).text
-    before = before_next_turn(reply)
+    reply = cut_at_end(strip_thinking(text or "")).text
+    before = cut_before_next_turn(reply)
     shown = reply if before is None else before
-    return folded(shown if shown.isascii() else _PICTURES.sub(" ", shown))
+    return fold_to_ascii(shown if shown.isascii() else _PICTURES.sub(" ", shown))
 
 
 _SHORTEST_PLURAL, _LONGEST_NOUN = 4, 40
@@ -103,14 +103,14 @@ _BY_ENDING = (
 
 
 @lru_cache(maxsize=1 << 15)
-def _singular(word: str) -> str:
+def _make_singular(word: str) -> str:
     if (known := _KNOWN_SINGULARS.get(word)) is not None:
         return known
     ending, singular_ending = next(rule for rule in _BY_ENDING if word.endswith(rule[0]))
     return word.removesuffix(ending) + singular_ending
 
 
-def singular(word: str) -> str:
+def singularise(word: str) -> str:
     """The singular of a normalised word. A word with a digit, a singular, and a word of three letters or fewer are themselves.
 
     The rules know spelling and no meaning: a name such as `adams` loses its s too. That harms nothing where both sides of a comparison
@@ -119,7 +119,7 @@ def singular(word: str) -> str:
     may_be_plural = (
         _SHORTEST_PLURAL <= len(word) <= _LONGEST_NOUN and word.isalpha() and (word[-1] == "s" or word in _IRREGULAR)
     )
-    return _singular(word) if may_be_plural else word
+    return _make_singular(word) if may_be_plural else word
 
 
 _LARGE = {"hundred": 100, **SCALES_OF_WORDS}
@@ -129,7 +129,7 @@ _LONGEST_MULTIPLIED = 15
 """Digits of the longest number that a word such as `million` multiplies."""
 
 
-def plain_number(word: str) -> str | None:
+def normalise_number(word: str) -> str | None:
     """A number in its shortest decimal form: `5` for `5.0` and `05`. None: the word is no number written in digits."""
     found = _DIGITS_ONLY.fullmatch(word)
     if found is None:
@@ -139,7 +139,7 @@ def plain_number(word: str) -> str | None:
     return digits if digits == "0" else sign + digits
 
 
-def numbers_in_digits(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
+def convert_numbers_to_digits(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
     """The normalised words with every number in its shortest decimal form, and whether each is a number.
 
     A number that is written in several words becomes one, also after `minus`. Numbers side by side stay apart: `twenty twenty four` is 20
@@ -150,31 +150,31 @@ def numbers_in_digits(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
         word = words[at]
         number, end = None, at + 1
         if word[0] in "0123456789-":
-            number, end = _in_digits(words, at)
+            number, end = _read_digits(words, at)
         elif word in _MAY_BEGIN_NUMBER:
-            number, end = _in_words(words, at)
+            number, end = _read_words(words, at)
         yield (word, False) if number is None else (number, True)
         at = end
 
 
-def _in_digits(words: Sequence[str], at: int) -> tuple[str | None, int]:
+def _read_digits(words: Sequence[str], at: int) -> tuple[str | None, int]:
     """`5`, `1.5 million`, `3 hundred thousand`."""
-    number, end = plain_number(words[at]), at + 1
+    number, end = normalise_number(words[at]), at + 1
     if number is None or len(number) > _LONGEST_MULTIPLIED:
         return number, end
     factor = 1
     while end < len(words) and factor < 10**6 and words[end] in _LARGE:
         factor *= _LARGE[words[end]]
         end += 1
-    return (number, end) if factor == 1 else (in_figures(Fraction(number) * factor), end)
+    return (number, end) if factor == 1 else (format_figures(Fraction(number) * factor), end)
 
 
-def _in_words(words: Sequence[str], at: int) -> tuple[str | None, int]:
+def _read_words(words: Sequence[str], at: int) -> tuple[str | None, int]:
     """`five`, `a hundred and five`, `minus five`, `minus 5`. Of the words of an ordinal none is a number."""
-    run = number_at(words, at)
+    run = read_number_at(words, at)
     if run is not None:
-        return in_figures(run.value), run.end
+        return format_figures(run.value), run.end
     if words[at] in ("minus", "negative") and at + 1 < len(words) and words[at + 1][0] in "0123456789":
-        number, end = _in_digits(words, at + 1)
-        return (None, at + 1) if number is None else (plain_number(f"-{number}"), end)
+        number, end = _read_digits(words, at + 1)
+        return (None, at + 1) if number is None else (normalise_number(f"-{number}"), end)
     return None, at + 1

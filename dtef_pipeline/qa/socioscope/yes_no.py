@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from dtef_pipeline.qa.metric import METRIC_PLACE, normalise, parse_metric
 from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
-from dtef_pipeline.qa.socioscope.lists import AMBIGUOUS, UNPARSED, nothing_expected, unreadable
-from dtef_pipeline.qa.socioscope.words import answer_of
+from dtef_pipeline.qa.socioscope.lists import AMBIGUOUS, UNPARSED, make_unscorable, score_unreadable
+from dtef_pipeline.qa.socioscope.words import extract_folded_answer
 
 YES_WORDS = ("yes", "y", "yeah", "yep", "yup", "true", "correct", "affirmative")
 NO_WORDS = ("no", "n", "nope", "nah", "false", "incorrect", "negative")
@@ -40,17 +40,17 @@ class YesNo:
         """`yes`, `no`: the words that are read so, in small letters."""
         self._says = {**dict.fromkeys(yes, True), **dict.fromkeys(no, False)}
 
-    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; neither options nor settings matter."""
         expected = self.expected(reference)
         if expected is None:
-            return nothing_expected()
+            return make_unscorable()
         right, wrong = ItemScore(OK_STATUS, 1.0, "first_word"), ItemScore(OK_STATUS, 0.0, "first_word")
 
         def score(written: Written) -> ItemScore:
-            read = self.read(answer_of(written.text))
+            read = self.read(extract_folded_answer(written.text))
             if read.is_yes is None:
-                return unreadable(read.flag or UNPARSED)
+                return score_unreadable(read.flag or UNPARSED)
             return right if read.is_yes == expected else wrong
 
         return score

@@ -70,16 +70,16 @@ class _Piece(NamedTuple):
     size: int
 
 
-def chunks_of(transcripts: Iterable[Transcript]) -> list[Chunk]:
+def split_into_chunks(transcripts: Iterable[Transcript]) -> list[Chunk]:
     """The chunks of transcripts, in order.
 
     Consecutive turns are joined up to CHUNK_WORDS words; a turn that is longer is taken paragraph by paragraph. A paragraph is never cut,
     and documents are never joined with each other. What is left out between two chunks is white space alone.
     """
-    return [chunk for transcript in transcripts for chunk in _chunks(transcript)]
+    return [chunk for transcript in transcripts for chunk in _iterate_chunks(transcript)]
 
 
-def documents_table(chunks: Sequence[Chunk]) -> pa.Table:
+def build_documents_table(chunks: Sequence[Chunk]) -> pa.Table:
     """Chunks as a table, DOCUMENT_SCHEMA, in the given order."""
     own = {
         "doc_id": [chunk.doc_id for chunk in chunks],
@@ -94,47 +94,47 @@ def documents_table(chunks: Sequence[Chunk]) -> pa.Table:
     return pa.table({**own, **known}, schema=DOCUMENT_SCHEMA)
 
 
-def index_texts(documents: pa.Table) -> list[str]:
+def build_index_texts(documents: pa.Table) -> list[str]:
     """What is searched of each chunk: INDEX_FIELDS, then its text."""
     columns = [documents.column(METADATA_COLUMNS[name]).to_pylist() for name in INDEX_FIELDS]
     texts = documents.column("page_content").to_pylist()
     return [" ".join([*filter(None, known), text]) for *known, text in zip(*columns, texts, strict=True)]
 
 
-def _chunks(transcript: Transcript) -> Iterator[Chunk]:
+def _iterate_chunks(transcript: Transcript) -> Iterator[Chunk]:
     held: list[_Piece] = []
     size = 0
-    for piece in _pieces(transcript):
+    for piece in _iterate_pieces(transcript):
         if held and size + piece.size > CHUNK_WORDS:
-            yield _chunk(transcript, held)
+            yield _make_chunk(transcript, held)
             held, size = [], 0
         held.append(piece)
         size += piece.size
     if held:
-        yield _chunk(transcript, held)
+        yield _make_chunk(transcript, held)
 
 
-def _chunk(transcript: Transcript, pieces: Sequence[_Piece]) -> Chunk:
+def _make_chunk(transcript: Transcript, pieces: Sequence[_Piece]) -> Chunk:
     first, last = pieces[0], pieces[-1]
     text = transcript.text[first.start : last.end]
     return Chunk(transcript.file, first.turn, last.turn, first.part, text, transcript.metadata)
 
 
-def _pieces(transcript: Transcript) -> Iterator[_Piece]:
+def _iterate_pieces(transcript: Transcript) -> Iterator[_Piece]:
     """The turns, and in place of each that is longer than a chunk its paragraphs."""
     start = 0
     for turn in transcript.turns:
         spoken = turn.spoken
-        size = _size(spoken)
+        size = _measure_size(spoken)
         if size <= CHUNK_WORDS:
             yield _Piece(turn.number, 0, start, start + len(spoken), size)
         else:
-            for part, (begin, end) in enumerate(_paragraphs(spoken)):
-                yield _Piece(turn.number, part, start + begin, start + end, _size(spoken[begin:end]))
+            for part, (begin, end) in enumerate(_find_paragraphs(spoken)):
+                yield _Piece(turn.number, part, start + begin, start + end, _measure_size(spoken[begin:end]))
         start += len(spoken) + len(BETWEEN_TURNS)
 
 
-def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
+def _find_paragraphs(text: str) -> Iterator[tuple[int, int]]:
     """The places of the paragraphs that are not blank."""
     start = 0
     for mark in _PARAGRAPH_MARK.finditer(text):
@@ -145,6 +145,6 @@ def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
         yield start, start + len(paragraph)
 
 
-def _size(text: str) -> int:
+def _measure_size(text: str) -> int:
     """Words; where these are long on average, a tenth of the characters."""
     return max(len(text.split()), len(text) // _CHARACTERS_OF_A_WORD)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dtef_pipeline.qa.transcripts.metadata import storable
-from dtef_pipeline.qa.transcripts.quoted import RelaxedText, Span, exact_span, relaxed, relaxed_spans
+from dtef_pipeline.qa.transcripts.metadata import replace_unreadable
+from dtef_pipeline.qa.transcripts.quoted import RelaxedText, Span, find_exact_span, find_relaxed_spans, relax_text
 
 CITATION_REASONS = (
     "found_elsewhere",
@@ -55,18 +55,18 @@ def check_citations(context: Sequence[Any], citations: Iterable[Any]) -> list[Ch
         citations: mappings with `source_index` (or `source_id`) and `quote`, as a model or a file gave them: whatever they hold, it is no
             error here. A number counts from 0 and never from the end; true, "0" and 0.0 are no numbers of sources.
     """
-    texts = _ShownTexts([_content(source) for source in context])
-    return [_checked(texts, citation) for citation in citations]
+    texts = _ShownTexts([_read_content(source) for source in context])
+    return [_check_citation(texts, citation) for citation in citations]
 
 
-def existence(checks: Sequence[int]) -> float | None:
+def compute_existence_rate(checks: Sequence[int]) -> float | None:
     """The share of citations that were found, 0-1: higher is better. None without citations."""
     return sum(checks) / len(checks) if checks else None
 
 
-def pooled_existence(answers: Iterable[Sequence[int]]) -> float | None:
+def compute_pooled_existence(answers: Iterable[Sequence[int]]) -> float | None:
     """The same over all citations of several answers: found by found over cited by cited, so that an answer counts by its citations."""
-    return existence([check for checks in answers for check in checks])
+    return compute_existence_rate([check for checks in answers for check in checks])
 
 
 class _ShownTexts:
@@ -78,37 +78,37 @@ class _ShownTexts:
 
     def relaxed(self, index: int, text: str) -> RelaxedText:
         if index not in self._relaxed:
-            self._relaxed[index] = relaxed(text)
+            self._relaxed[index] = relax_text(text)
         return self._relaxed[index]
 
 
-def _checked(shown: _ShownTexts, citation: Any) -> CheckedCitation:
-    index, quote, texts = _index_of(citation), _quote_of(citation), shown.texts
-    told = index if index is not None and abs(index) <= _LARGEST_INDEX else None
-    quoted = None if quote is None else storable(quote)
+def _check_citation(shown: _ShownTexts, citation: Any) -> CheckedCitation:
+    index, quote, texts = _read_source_index(citation), _quote_of(citation), shown.texts
+    usable_index = index if index is not None and abs(index) <= _LARGEST_INDEX else None
+    quoted = None if quote is None else replace_unreadable(quote)
     if index is None:
         return CheckedCitation(None, quoted, 0, 0, "bad_index")
     if not 0 <= index < len(texts):
-        return CheckedCitation(told, quoted, 0, 0, "index_out_of_range")
+        return CheckedCitation(usable_index, quoted, 0, 0, "index_out_of_range")
     if quote is None or not quote.strip():
-        return CheckedCitation(told, quoted, 0, 0, "empty_quote")
+        return CheckedCitation(usable_index, quoted, 0, 0, "empty_quote")
     text = texts[index]
     if text is None:
-        return CheckedCitation(told, quoted, 0, 0, "no_content")
-    if found := exact_span(quote, text):
-        return CheckedCitation(told, quoted, 1, 1, None, (found,))
-    spans = relaxed_spans(quote, shown.relaxed(index, text))
+        return CheckedCitation(usable_index, quoted, 0, 0, "no_content")
+    if found := find_exact_span(quote, text):
+        return CheckedCitation(usable_index, quoted, 1, 1, None, (found,))
+    spans = find_relaxed_spans(quote, shown.relaxed(index, text))
     elsewhere = any(other is not None and quote.strip() in other for other in texts)
-    return CheckedCitation(told, quoted, 0, int(bool(spans)), "found_elsewhere" if elsewhere else "not_found", spans)
+    return CheckedCitation(usable_index, quoted, 0, int(bool(spans)), "found_elsewhere" if elsewhere else "not_found", spans)
 
 
-def named_source(citation: Any) -> Any:
+def read_named_source(citation: Any) -> Any:
     """What a citation has in the place of the number of a source, whatever it is; None: nothing."""
     return next((citation[key] for key in INDEX_KEYS if key in citation), None) if isinstance(citation, Mapping) else None
 
 
-def _index_of(citation: Any) -> int | None:
-    value = named_source(citation)
+def _read_source_index(citation: Any) -> int | None:
+    value = read_named_source(citation)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -117,7 +117,7 @@ def _quote_of(citation: Any) -> str | None:
     return quote if isinstance(quote, str) else None
 
 
-def _content(source: Any) -> str | None:
+def _read_content(source: Any) -> str | None:
     """The text of a source; None: it has none, or a blank one."""
     content = source.get("page_content") if isinstance(source, Mapping) else getattr(source, "page_content", None)
     return content if isinstance(content, str) and content.strip() else None

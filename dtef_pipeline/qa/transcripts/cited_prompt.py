@@ -48,48 +48,52 @@ _ANSWER_BRIEFLY = "Answer briefly."
 _MARK_DIGITS = 12
 
 
-def cited_messages(text: str, type: str, options: Sequence[str], sources: Sequence[SourceText]) -> tuple[Message, ...]:
+def build_cited_messages(text: str, type: str, options: Sequence[str], sources: Sequence[SourceText]) -> tuple[Message, ...]:
     """The system and the user message of a question about sources, which are numbered from 0 in the given order.
 
     The lines around sources carry a mark made of all the texts of the prompt: no text can hold it, and equal prompts have equal marks.
     """
     mark = _mark(text, options, sources)
-    shown = [_source(number, source, mark) for number, source in enumerate(sources)]
-    asked = [f"Question\n{text.strip()}", *([_options_lettered(options)] if options else []), answer_line(type)]
+    shown = [_format_source(number, source, mark) for number, source in enumerate(sources)]
+    asked = [f"Question\n{text.strip()}", *([_format_lettered_options(options)] if options else []), describe_answer_form(type)]
     data = [_SOURCES_ARE_DATA.format(mark=mark)] if sources else []
     system = "\n\n".join([_ANSWER_BY_SOURCES, *data, _CITED_FORM])
     return Message("system", system), Message("user", "\n\n".join([*(shown or [_NO_SOURCES]), *asked]))
 
 
-def cited_schema() -> str:
+def build_cited_schema() -> str:
     """The JSON schema of the reply, as JSON text, for models that can be made to follow one."""
     citation = {"source_index": {"type": "integer"}, "quote": {"type": "string"}}
-    return json.dumps(_object({ANSWER_KEY: {"type": "string"}, CITATIONS_KEY: {"type": "array", "items": _object(citation)}}))
+    return json.dumps(
+        _make_object_schema(
+            {ANSWER_KEY: {"type": "string"}, CITATIONS_KEY: {"type": "array", "items": _make_object_schema(citation)}}
+        )
+    )
 
 
-def answer_line(type: str) -> str:
+def describe_answer_form(type: str) -> str:
     """What the answer to a question of a type is to be; of a type that is not known, a brief one."""
     return _ANSWER_LINES.get(type.strip().casefold(), _ANSWER_BRIEFLY)
 
 
-def _object(properties: Mapping[str, object]) -> dict[str, object]:
+def _make_object_schema(properties: Mapping[str, object]) -> dict[str, object]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _options_lettered(options: Sequence[str]) -> str:
-    return "\n".join(f"{_option_letters(place)}. {' '.join(option.split())}" for place, option in enumerate(options))
+def _format_lettered_options(options: Sequence[str]) -> str:
+    return "\n".join(f"{_format_option_letters(place)}. {' '.join(option.split())}" for place, option in enumerate(options))
 
 
-def _option_letters(place: int) -> str:
+def _format_option_letters(place: int) -> str:
     """A, B, ..., Z, AA, AB, ..."""
     first, last = divmod(place, len(string.ascii_uppercase))
-    return (_option_letters(first - 1) if first else "") + string.ascii_uppercase[last]
+    return (_format_option_letters(first - 1) if first else "") + string.ascii_uppercase[last]
 
 
-def _source(number: int, source: SourceText, mark: str) -> str:
+def _format_source(number: int, source: SourceText, mark: str) -> str:
     about = ", ".join(" ".join(str(value).split()) for name in ABOUT_FIELDS if (value := source.metadata.get(name)) is not None)
-    told = [f"About: {about}"] if about else []
-    return "\n".join([f"[{number}] begins {mark}", *told, source.page_content, f"[{number}] ends {mark}"])
+    about_lines = [f"About: {about}"] if about else []
+    return "\n".join([f"[{number}] begins {mark}", *about_lines, source.page_content, f"[{number}] ends {mark}"])
 
 
 def _mark(text: str, options: Sequence[str], sources: Sequence[SourceText]) -> str:

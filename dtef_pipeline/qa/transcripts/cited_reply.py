@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dtef_pipeline.qa.reading.run_on import cut_at_end
-from dtef_pipeline.qa.transcripts.metadata import storable
-from dtef_pipeline.text.plain import without_thinking
-from dtef_pipeline.text.structured import Found, Pairs, Value, as_text, objects_in, value_at
+from dtef_pipeline.qa.transcripts.metadata import replace_unreadable
+from dtef_pipeline.text.plain import strip_thinking
+from dtef_pipeline.text.structured import FoundObject, Pairs, Value, decode_value_at, find_objects, format_json_value
 
 ANSWER_KEY, CITATIONS_KEY = "answer", "citations"
 _KEYS_OF_REASONS = ("rationale", "reasons", "reason", "reasoning", "explanation")
@@ -41,7 +41,7 @@ class CitedReply:
     """The reasons that stand beside the answer in its object, as words; empty: none do."""
 
     @property
-    def reasoned(self) -> str:
+    def answer_with_reasons(self) -> str:
         """The answer, and its reasons behind it."""
         return f"{self.answer}, {self.rationale}" if self.rationale else self.answer
 
@@ -53,79 +53,82 @@ def read_cited(text: str | None) -> CitedReply:
     breaks, the answer and the citations count that are complete until there; without a complete answer none can be read, for words of a
     quotation are no answer. Of any other text all is the answer, and nothing is cited. No text is an error.
     """
-    seen = storable(cut_at_end(without_thinking(text or "")).text.strip())
+    seen = replace_unreadable(cut_at_end(strip_thinking(text or "")).text.strip())
     try:
-        objects = [found for found in objects_in(seen[-_MOST_JSON_CHARACTERS:]) if _last(found, ANSWER_KEY)]
+        objects = [found for found in find_objects(seen[-_MOST_JSON_CHARACTERS:]) if _take_last(found, ANSWER_KEY)]
         if objects:
-            return _of_object(objects[-1].pairs)
-        cut = cut_object(seen, CITATIONS_KEY)
-        return CitedReply(seen) if cut is None else _of_cut(cut)
+            return _read_reply_object(objects[-1].pairs)
+        cut = parse_cut_object(seen, CITATIONS_KEY)
+        return CitedReply(seen) if cut is None else _read_cut_reply(cut)
     except RecursionError:  # deeper than any answer
         return CitedReply(seen)
 
 
-def _last(found: Found, key: str) -> list[Any]:
+def _take_last(found: FoundObject, key: str) -> list[Any]:
     """The value of a key of the object, the last one where it comes again; nothing where it does not come."""
     return [value for name, value in found.pairs if name.strip().casefold() == key][-1:]
 
 
-def _of_object(pairs: Pairs) -> CitedReply:
-    found = Found(0, 0, pairs)
-    (answer,) = _last(found, ANSWER_KEY)
-    cited = _last(found, CITATIONS_KEY)
-    if isinstance(answer, Pairs) and (inner := _last(Found(0, 0, answer), ANSWER_KEY)):
-        cited = cited or _last(Found(0, 0, answer), CITATIONS_KEY)
-        found, (answer,) = Found(0, 0, answer), inner
-    reasons = next((values[0] for name in _KEYS_OF_REASONS if (values := _last(found, name))), None)
+def _read_reply_object(pairs: Pairs) -> CitedReply:
+    found = FoundObject(0, 0, pairs)
+    (answer,) = _take_last(found, ANSWER_KEY)
+    cited = _take_last(found, CITATIONS_KEY)
+    if isinstance(answer, Pairs) and (inner := _take_last(FoundObject(0, 0, answer), ANSWER_KEY)):
+        cited = cited or _take_last(FoundObject(0, 0, answer), CITATIONS_KEY)
+        found, (answer,) = FoundObject(0, 0, answer), inner
+    reasons = next((values[0] for name in _KEYS_OF_REASONS if (values := _take_last(found, name))), None)
     return CitedReply(
-        _spelled(answer), _citations(cited[0] if cited else None), JSON_REPLY, rationale=storable(_reasons_of(reasons))
+        _format_answer(answer),
+        _read_citations(cited[0] if cited else None),
+        JSON_REPLY,
+        rationale=replace_unreadable(_join_reasons_of(reasons)),
     )
 
 
-def _reasons_of(value: Any) -> str:
+def _join_reasons_of(value: Any) -> str:
     """Reasons as words: a text as it is, the members of a list, of an object its texts and the keys that it holds to be true."""
     if isinstance(value, Pairs):
-        return ", ".join(filter(None, (_reason(name, held) for name, held in value)))
+        return ", ".join(filter(None, (_format_reason(name, held) for name, held in value)))
     if isinstance(value, list):
-        return ", ".join(filter(None, map(_reasons_of, value)))
+        return ", ".join(filter(None, map(_join_reasons_of, value)))
     return value.strip() if isinstance(value, str) else ""
 
 
-def _reason(name: str, value: Any) -> str:
+def _format_reason(name: str, value: Any) -> str:
     if isinstance(value, bool | int | float):
         return name.strip() if value > 0 else ""
-    return _reasons_of(value)
+    return _join_reasons_of(value)
 
 
-def _of_cut(members: Pairs) -> CitedReply:
-    if _last(Found(0, 0, members), ANSWER_KEY):
-        return replace(_of_object(members), flags=(CUT_JSON,))
-    cited = _last(Found(0, 0, members), CITATIONS_KEY)
-    return CitedReply("", _citations(cited[0] if cited else None), JSON_REPLY, (CUT_JSON,), _NO_ANSWER)
+def _read_cut_reply(members: Pairs) -> CitedReply:
+    if _take_last(FoundObject(0, 0, members), ANSWER_KEY):
+        return replace(_read_reply_object(members), flags=(CUT_JSON,))
+    cited = _take_last(FoundObject(0, 0, members), CITATIONS_KEY)
+    return CitedReply("", _read_citations(cited[0] if cited else None), JSON_REPLY, (CUT_JSON,), _NO_ANSWER)
 
 
-def _spelled(answer: Any) -> str:
-    return "" if answer is None else storable(as_text(answer).strip())
+def _format_answer(answer: Any) -> str:
+    return "" if answer is None else replace_unreadable(format_json_value(answer).strip())
 
 
-def _citations(value: Any) -> tuple[dict[str, Any], ...]:
+def _read_citations(value: Any) -> tuple[dict[str, Any], ...]:
     """The entries of a list of citations; one citation that stands alone is a list of one. What is no object cites nothing, and counts."""
     if value is None or isinstance(value, str):
         return ()
     entries: list[Any] = value if isinstance(value, list) and not isinstance(value, Pairs) else [value]
-    return tuple(_entries_as_mappings(entries[:_MOST_CITATIONS]))
+    return tuple(_iterate_citation_mappings(entries[:_MOST_CITATIONS]))
 
 
-def _entries_as_mappings(entries: list[Any]) -> Iterator[dict[str, Any]]:
+def _iterate_citation_mappings(entries: list[Any]) -> Iterator[dict[str, Any]]:
     for entry in entries:
         pairs = entry if isinstance(entry, Pairs) else ()
-        yield {key.strip().casefold(): _plain(value) for key, value in pairs}
+        yield {key.strip().casefold(): _drop_lists(value) for key, value in pairs}
 
 
-def _plain(value: Any) -> Any:
+def _drop_lists(value: Any) -> Any:
     """A value of a citation: an object or a list in its place is no number and no quotation, whatever it holds."""
     if isinstance(value, str):
-        return storable(value)
+        return replace_unreadable(value)
     return None if isinstance(value, list) else value
 
 
@@ -134,7 +137,7 @@ _AMID_WORDS = re.compile(r'\{\s*"(?:answer|citations)"\s*:', re.IGNORECASE)
 _JSON_BLANKS = re.compile(r"[ \t\r\n]*")
 
 
-def cut_object(text: str, listed: str) -> Pairs | None:
+def parse_cut_object(text: str, listed: str) -> Pairs | None:
     """The members of a broken object that are complete, in order; None: the text neither begins as an object nor has one of a reply in it,
     or the object is whole.
 
@@ -144,58 +147,58 @@ def cut_object(text: str, listed: str) -> Pairs | None:
     """
     opening = _BEGINS.match(text)
     start = opening.start(1) if opening else (found.start() if (found := _AMID_WORDS.search(text)) else None)
-    if start is None or value_at(text, start) is not None:
+    if start is None or decode_value_at(text, start) is not None:
         return None
     members, place = Pairs(), start + 1
-    while (key := _key(text, _after_blanks(text, place))) is not None:
-        value_place = _after_blanks(text, key.end + 1)
-        found_value = value_at(text, value_place)
+    while (key := _read_key(text, _skip_blanks(text, place))) is not None:
+        value_place = _skip_blanks(text, key.end + 1)
+        found_value = decode_value_at(text, value_place)
         if found_value is None or not _is_complete(text, found_value):
             if key.value.strip().casefold() == listed and text[value_place : value_place + 1] == "[":
-                members.append((key.value, _entries(text, value_place + 1)))
+                members.append((key.value, _read_entries(text, value_place + 1)))
             return members
         members.append((key.value, found_value.value))
-        place = _after_blanks(text, found_value.end)
+        place = _skip_blanks(text, found_value.end)
         if text[place : place + 1] != ",":
             return members
         place += 1
-    is_a_text = not members and _is_no_key(text, _after_blanks(text, start + 1))
+    is_a_text = not members and _is_no_key(text, _skip_blanks(text, start + 1))
     return None if is_a_text else members
 
 
-def _key(text: str, place: int) -> Value | None:
+def _read_key(text: str, place: int) -> Value | None:
     """The key at this place, with the place of its colon as its end."""
-    found = value_at(text, place)
+    found = decode_value_at(text, place)
     if found is None or not isinstance(found.value, str):
         return None
-    colon = _after_blanks(text, found.end)
+    colon = _skip_blanks(text, found.end)
     return Value(found.value, colon) if text[colon : colon + 1] == ":" else None
 
 
 def _is_no_key(text: str, place: int) -> bool:
     """Whether a text in quotation marks ends, and no colon follows: somebody's brackets, and no object."""
-    found = value_at(text, place)
-    return found is not None and _after_blanks(text, found.end) < len(text)
+    found = decode_value_at(text, place)
+    return found is not None and _skip_blanks(text, found.end) < len(text)
 
 
 def _is_complete(text: str, found: Value, end: str = "}") -> bool:
-    place = _after_blanks(text, found.end)
+    place = _skip_blanks(text, found.end)
     follows = text[place : place + 1]
     return follows in (",", end) if follows else isinstance(found.value, str | list)
 
 
-def _entries(text: str, place: int) -> list[Any]:
+def _read_entries(text: str, place: int) -> list[Any]:
     """The complete entries of a list that begins before this place."""
     entries = []
-    while (found := value_at(text, _after_blanks(text, place))) is not None and _is_complete(text, found, "]"):
+    while (found := decode_value_at(text, _skip_blanks(text, place))) is not None and _is_complete(text, found, "]"):
         entries.append(found.value)
-        place = _after_blanks(text, found.end)
+        place = _skip_blanks(text, found.end)
         if text[place : place + 1] != ",":
             break
         place += 1
     return entries
 
 
-def _after_blanks(text: str, place: int) -> int:
+def _skip_blanks(text: str, place: int) -> int:
     found = _JSON_BLANKS.match(text, place)
     return found.end() if found else place

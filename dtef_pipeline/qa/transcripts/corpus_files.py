@@ -21,10 +21,10 @@ from dtef_pipeline.qa.transcripts.metadata import (
     MetadataValue,
     SpokenTurn,
     Transcript,
-    checked_metadata,
-    no_readable_text,
-    shortened,
-    written_metadata,
+    check_metadata,
+    has_unreadable_text,
+    read_metadata_cells,
+    shorten_arrived_value,
 )
 
 INTERVIEW_COLUMNS = ("turn", "speaker", "role", "text")
@@ -65,9 +65,9 @@ def load_corpus(path: Path, *, strict: bool = False) -> Corpus:
     """
     log = _Log(strict)
     if path.is_dir():
-        transcripts = _of_folder(path, log)
+        transcripts = _read_corpus_folder(path, log)
     elif path.is_file():
-        transcripts = _of_list(path, log)
+        transcripts = _read_corpus_list(path, log)
     else:
         raise ItemError("no corpus", where=str(path), arrived="no such file or folder", allowed=_CORPUS_FORM)
     if not transcripts:
@@ -75,12 +75,12 @@ def load_corpus(path: Path, *, strict: bool = False) -> Corpus:
     return Corpus(tuple(transcripts), tuple(log.found), tuple(log.ignored))
 
 
-def _of_list(path: Path, log: _Log) -> list[Transcript]:
+def _read_corpus_list(path: Path, log: _Log) -> list[Transcript]:
     numbers: Counter[str] = Counter()
     transcripts = []
-    for line, value in _entries(_text_of(path), str(path)):
+    for line, value in _iterate_entries(_read_utf8(path), str(path)):
         try:
-            metadata, content = _document(value, str(path), line)
+            metadata, content = _read_document(value, str(path), line)
         except ItemError as error:
             log.add(error)
             continue
@@ -91,84 +91,88 @@ def _of_list(path: Path, log: _Log) -> list[Transcript]:
     return transcripts
 
 
-def _document(value: Any, where: str, line: int) -> tuple[dict[str, MetadataValue], str]:
+def _read_document(value: Any, where: str, line: int) -> tuple[dict[str, MetadataValue], str]:
     """(metadata, text) of one entry. Raises ItemError for what is no document."""
     content = value.get("page_content") if isinstance(value, dict) else None
     metadata = value.get("metadata") if isinstance(value, dict) else None
     if not isinstance(content, str) or not isinstance(metadata, dict):
-        raise ItemError("not a document", where=where, line=line, arrived=_kinds(value), allowed=_DOCUMENT_FORM)
-    if not content.strip() or no_readable_text(content):
+        raise ItemError("not a document", where=where, line=line, arrived=_describe_kinds(value), allowed=_DOCUMENT_FORM)
+    if not content.strip() or has_unreadable_text(content):
         allowed = "text without NUL and halves of characters"
-        raise ItemError("page_content", where=where, line=line, arrived=shortened(content), allowed=allowed)
-    return checked_metadata(metadata, where, line), content
+        raise ItemError("page_content", where=where, line=line, arrived=shorten_arrived_value(content), allowed=allowed)
+    return check_metadata(metadata, where, line), content
 
 
-def _kinds(value: Any) -> str:
+def _describe_kinds(value: Any) -> str:
     if not isinstance(value, dict):
         return f"a {type(value).__name__}"
-    return "{" + ", ".join(f"{shortened(str(key))}: {type(one).__name__}" for key, one in list(value.items())[:5]) + "}"
+    return (
+        "{"
+        + ", ".join(f"{shorten_arrived_value(str(key))}: {type(one).__name__}" for key, one in list(value.items())[:5])
+        + "}"
+    )
 
 
-def _entries(text: str, where: str) -> Iterator[tuple[int, Any]]:
+def _iterate_entries(text: str, where: str) -> Iterator[tuple[int, Any]]:
     """(line, value) of each entry of a JSON list. Raises ItemError where the file is no JSON list."""
     decoder = json.JSONDecoder()
-    place, line = _after_white(text, 0), 1
+    place, line = _skip_white_space(text, 0), 1
     if not text.startswith("[", place):
-        raise ItemError("not a corpus", where=where, line=1, arrived=shortened(text[:200]), allowed=_CORPUS_FORM)
+        raise ItemError("not a corpus", where=where, line=1, arrived=shorten_arrived_value(text[:200]), allowed=_CORPUS_FORM)
     place, counted, first = place + 1, 0, True
-    while not text.startswith("]", place := _after_white(text, place)):
+    while not text.startswith("]", place := _skip_white_space(text, place)):
         if not first:
             if not text.startswith(",", place):
-                raise _no_json(text, place, where, "a comma or ] is missing")
-            place = _after_white(text, place + 1)
+                raise _make_corpus_json_error(text, place, where, "a comma or ] is missing")
+            place = _skip_white_space(text, place + 1)
         first = False
         line, counted = line + text.count("\n", counted, place), place
         try:
             value, place = decoder.raw_decode(text, place)
         except json.JSONDecodeError as error:
-            raise _no_json(text, error.pos, where, error.msg) from None
+            raise _make_corpus_json_error(text, error.pos, where, error.msg) from None
         except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
-            raise _no_json(text, place, where, "larger or deeper than can be read") from None
+            raise _make_corpus_json_error(text, place, where, "larger or deeper than can be read") from None
         yield line, value
     if text[place + 1 :].strip():
-        raise _no_json(text, place + 1, where, "text after the list")
+        raise _make_corpus_json_error(text, place + 1, where, "text after the list")
 
 
-def _after_white(text: str, place: int) -> int:
+def _skip_white_space(text: str, place: int) -> int:
     while place < len(text) and text[place] in _JSON_WHITE:
         place += 1
     return place
 
 
-def _no_json(text: str, place: int, where: str, problem: str) -> ItemError:
+def _make_corpus_json_error(text: str, place: int, where: str, problem: str) -> ItemError:
     line = text.count("\n", 0, place) + 1
     return ItemError("not JSON", where=where, line=line, arrived=problem, allowed=_CORPUS_FORM)
 
 
-def _of_folder(path: Path, log: _Log) -> list[Transcript]:
+def _read_corpus_folder(path: Path, log: _Log) -> list[Transcript]:
     table = path / _METADATA_TABLE
     if not table.is_file():
         raise ItemError("no corpus", where=str(path), arrived=f"a folder without {_METADATA_TABLE}", allowed=_CORPUS_FORM)
-    known = _metadata_rows(table, log)
+    known = _read_metadata_rows(table, log)
     files = sorted((path / _INTERVIEWS).glob("*.csv"))
     for name in sorted(known.keys() - {file.name for file in files}):
         allowed = f"the name of a file in {_INTERVIEWS}/"
         log.add(
             ItemError("an interview that is not there", where=str(table), line=known[name][0], arrived=name, allowed=allowed)
         )
-    transcripts = (_interview(file, known, log) for file in files)
+    transcripts = (_read_interview(file, known, log) for file in files)
     return [one for one in transcripts if one is not None]
 
 
-def _metadata_rows(table: Path, log: _Log) -> dict[str, tuple[int, dict[str, MetadataValue]]]:
+def _read_metadata_rows(table: Path, log: _Log) -> dict[str, tuple[int, dict[str, MetadataValue]]]:
     """(line, metadata) by FILE. Raises ItemError for a table without the nine columns."""
-    rows = csv_rows(table, log.add)
-    header = _header(rows, METADATA_FIELDS, str(table))
+    rows = iterate_csv_rows(table, log.add)
+    header = _read_header(rows, METADATA_FIELDS, str(table))
     log.ignore(header)
     known: dict[str, tuple[int, dict[str, MetadataValue]]] = {}
     for row in rows:
         try:
-            metadata = written_metadata(_cells(row, header, str(table)), str(table), row.line)
+            metadata = read_metadata_cells(_zip_cells(row, header, str(table)), str(table), row.line)
             file = str(metadata[FILE_FIELD])
             if file in known:
                 raise ItemError(
@@ -180,22 +184,22 @@ def _metadata_rows(table: Path, log: _Log) -> dict[str, tuple[int, dict[str, Met
     return known
 
 
-def _interview(file: Path, known: dict[str, tuple[int, dict[str, MetadataValue]]], log: _Log) -> Transcript | None:
+def _read_interview(file: Path, known: dict[str, tuple[int, dict[str, MetadataValue]]], log: _Log) -> Transcript | None:
     """One interview; None when nothing of it can be used."""
     if file.name not in known:
         allowed = f"a row of {_METADATA_TABLE} for each interview"
         log.add(ItemError("an interview without metadata", where=str(file), arrived=file.name, allowed=allowed))
         return None
     try:
-        rows = csv_rows(file, log.add)
-        header = _header(rows, INTERVIEW_COLUMNS, str(file))
+        rows = iterate_csv_rows(file, log.add)
+        header = _read_header(rows, INTERVIEW_COLUMNS, str(file))
     except ItemError as error:
         log.add(error)
         return None
     turns: list[SpokenTurn] = []
     for row in rows:
         try:
-            turns.append(_turn(row, header, str(file), turns[-1].number if turns else -1))
+            turns.append(_read_turn(row, header, str(file), turns[-1].number if turns else -1))
         except ItemError as error:
             log.add(error)
     if not turns:
@@ -204,25 +208,27 @@ def _interview(file: Path, known: dict[str, tuple[int, dict[str, MetadataValue]]
     return Transcript(file.name, tuple(turns), known[file.name][1])
 
 
-def _turn(row: CsvRow, header: Sequence[str], where: str, before: int) -> SpokenTurn:
+def _read_turn(row: CsvRow, header: Sequence[str], where: str, before: int) -> SpokenTurn:
     """One turn. Raises ItemError for a row without text, and for a number that is none or not above the last one, `before`."""
-    cells = _cells(row, header, where)
+    cells = _zip_cells(row, header, where)
     written, text = cells["turn"].strip(), cells["text"]
     is_number = written.isascii() and written.isdigit() and len(written) <= _MOST_TURN_DIGITS
     if not is_number or int(written) <= before:
         allowed = f"a whole number above {before}" if before >= 0 else "a whole number, 0 or more"
-        raise ItemError("number of a turn", where=where, line=row.line, arrived=shortened(written), allowed=allowed)
-    if not text.strip() or any(map(no_readable_text, row.cells)):
-        raise ItemError("text of a turn", where=where, line=row.line, arrived=shortened(text), allowed="text without NUL")
+        raise ItemError("number of a turn", where=where, line=row.line, arrived=shorten_arrived_value(written), allowed=allowed)
+    if not text.strip() or any(map(has_unreadable_text, row.cells)):
+        raise ItemError(
+            "text of a turn", where=where, line=row.line, arrived=shorten_arrived_value(text), allowed="text without NUL"
+        )
     return SpokenTurn(int(written), text, cells["speaker"].strip() or "Unknown", cells["role"].strip() or None)
 
 
-def csv_rows(path: Path, log: Any) -> Iterator[CsvRow]:
+def iterate_csv_rows(path: Path, log: Any) -> Iterator[CsvRow]:
     """The rows of a CSV file in UTF-8, the header among them. A row that is no CSV is given to `log` as an ItemError, and the next follows.
 
     Raises ItemError for what is not UTF-8.
     """
-    reader = csv.reader(io.StringIO(_text_of(path), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(_read_utf8(path), newline=""), strict=True)
     while True:
         line = reader.line_num + 1
         try:
@@ -237,23 +243,23 @@ def csv_rows(path: Path, log: Any) -> Iterator[CsvRow]:
             yield CsvRow(line, cells)
 
 
-def _header(rows: Iterator[CsvRow], columns: Sequence[str], where: str) -> list[str]:
+def _read_header(rows: Iterator[CsvRow], columns: Sequence[str], where: str) -> list[str]:
     """The names of the columns. Raises ItemError where one of `columns` is missing or there twice."""
     header = [cell.strip() for cell in next(rows, CsvRow(1, [])).cells]
     if missing := [name for name in columns if header.count(name) != 1]:
-        arrived = shortened(", ".join(header))
+        arrived = shorten_arrived_value(", ".join(header))
         raise ItemError(f"column {missing[0]} is missing or there twice", where=where, line=1, arrived=arrived, allowed=columns)
     return header
 
 
-def _cells(row: CsvRow, header: Sequence[str], where: str) -> dict[str, str]:
+def _zip_cells(row: CsvRow, header: Sequence[str], where: str) -> dict[str, str]:
     if len(row.cells) != len(header):
         allowed = f"{len(header)}: {', '.join(header)}"
         raise ItemError("number of cells", where=where, line=row.line, arrived=len(row.cells), allowed=allowed)
     return dict(zip(header, row.cells, strict=True))
 
 
-def _text_of(path: Path) -> str:
+def _read_utf8(path: Path) -> str:
     data = path.read_bytes()
     try:
         return data.decode("utf-8-sig")

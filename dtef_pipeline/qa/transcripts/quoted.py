@@ -43,24 +43,24 @@ class RelaxedText:
         return Span(self.starts[start], self.ends[end - 1])
 
 
-def exact_span(quote: str, text: str) -> Span | None:
+def find_exact_span(quote: str, text: str) -> Span | None:
     """Where a quotation, without the white space around it, first stands character by character; None: nowhere, or it is blank."""
     wanted = quote.strip()
     start = text.find(wanted) if wanted else -1
     return Span(start, start + len(wanted)) if start >= 0 else None
 
 
-def relaxed_spans(quote: str, text: str | RelaxedText) -> tuple[Span, ...]:
+def find_relaxed_spans(quote: str, text: str | RelaxedText) -> tuple[Span, ...]:
     """Where the parts of a quotation stand in a text, in order; none: not all of them do.
 
     Compatible characters (NFKC), upper and lower case, kinds of quotation marks, kinds of dashes and the spaces around them, white space
     and characters that cannot be seen make no difference. An ellipsis (`…`, `...`, `[...]`) in the quotation stands for any words: what
     is on either side of it must stand in this order, each as near to the one before as it can.
     """
-    looked_in = relaxed(text) if isinstance(text, str) else text
+    looked_in = relax_text(text) if isinstance(text, str) else text
     found: list[Span] = []
     place = 0
-    for part in _parts(quote):
+    for part in _split_at_ellipses(quote):
         start = looked_in.text.find(part, place)
         if start < 0:
             return ()
@@ -69,11 +69,11 @@ def relaxed_spans(quote: str, text: str | RelaxedText) -> tuple[Span, ...]:
     return tuple(found)
 
 
-def relaxed(text: str) -> RelaxedText:
+def relax_text(text: str) -> RelaxedText:
     """The text as quotations are compared: one kind of quotation mark and dash, single spaces but none beside a dash, no case."""
     builder = _Builder()
     for place, character in enumerate(text):
-        builder.add(_form(character), place)
+        builder.add(_relax_character(character), place)
     return RelaxedText("".join(builder.characters), builder.starts, builder.ends)
 
 
@@ -91,7 +91,7 @@ class _Builder:
             self._gap = place if self._gap is None else self._gap
         elif form:
             before = self.characters[-1] if self.characters else ""
-            if form == before == _DASH_MARK or (self._gap is None and before and self._joins(before, form)):
+            if form == before == _DASH_MARK or (self._gap is None and before and self._try_join(before, form)):
                 self.ends[-1] = place + 1
             else:
                 self._write_gap(before, form)
@@ -99,7 +99,7 @@ class _Builder:
                     self._write(character, place, place + 1)
             self._gap = None
 
-    def _joins(self, before: str, form: str) -> bool:
+    def _try_join(self, before: str, form: str) -> bool:
         """Writes a mark above or below into the character before it, where the two together are one character."""
         if form.isascii() or not unicodedata.combining(form[0]):
             return False
@@ -119,7 +119,7 @@ class _Builder:
 
 
 @lru_cache(maxsize=20_000)
-def _form(character: str) -> str:
+def _relax_character(character: str) -> str:
     """What a character is compared as: one space for all white space, nothing for what cannot be seen.
 
     Characters are looked at one by one, so that no text takes long.
@@ -134,6 +134,6 @@ def _form(character: str) -> str:
     return _SPACE_MARK if form.isspace() else form
 
 
-def _parts(quote: str) -> list[str]:
+def _split_at_ellipses(quote: str) -> list[str]:
     """What stands between the ellipses of a quotation."""
-    return [part for found in _ELLIPSIS.split(relaxed(quote).text) if (part := found.strip(_SPACE_MARK))]
+    return [part for found in _ELLIPSIS.split(relax_text(quote).text) if (part := found.strip(_SPACE_MARK))]

@@ -13,12 +13,12 @@ from dtef_pipeline.qa.transcripts.metadata import (
     FILE_FIELD,
     METADATA_FIELDS,
     MetadataValue,
-    checked_filter,
+    check_filter,
     is_of_field,
-    shortened,
-    storable,
+    replace_unreadable,
+    shorten_arrived_value,
 )
-from dtef_pipeline.qa.transcripts.retriever import Retrieval, Retriever, SourceText, checked_k
+from dtef_pipeline.qa.transcripts.retriever import Retrieval, Retriever, SourceText, check_k
 
 REMOTE = "remote"
 """The name of retrievers that ask a server."""
@@ -27,7 +27,7 @@ _ID_DIGITS = 12
 _MOST_SOURCES = 1_000
 
 
-class Posted(Protocol):
+class PostResult(Protocol):
     """What became of a request to a server."""
 
     @property
@@ -39,7 +39,7 @@ class Posted(Protocol):
         """Why there is no reply, in words without secrets; None: there is one."""
 
 
-PostPayload = Callable[[Mapping[str, Any]], Posted]
+PostPayload = Callable[[Mapping[str, Any]], PostResult]
 """Sends a request as JSON, adds what the server needs to let it in, and waits for the reply. Raises nothing."""
 
 
@@ -55,13 +55,13 @@ class RemoteRetriever:
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
         """The first k chunks of what the server finds. Raises ConfigError for a k and a filter that are not allowed, before anything is sent."""
-        payload = RetrievalPayload(text, checked_k(k), checked_filter(where), self._model)
-        posted = self._post(payload.documented)
+        payload = RetrievalPayload(text, check_k(k), check_filter(where), self._model)
+        posted = self._post(payload.documented_request)
         found = Retrieval(problem=posted.problem) if posted.problem is not None else read_remote(posted.value, self._where)
         return Retrieval(found.sources[:k], found.problem)
 
 
-class LookedUp:
+class StoredLookUps:
     """What a server found, each text looked up before: nobody is asked."""
 
     name = REMOTE
@@ -76,7 +76,7 @@ class LookedUp:
         return self.found.get(text, Retrieval(problem=NOT_LOOKED_UP))
 
 
-LookUp = Callable[[Sequence[str], int, Mapping[str, str | int]], LookedUp]
+LookUp = Callable[[Sequence[str], int, Mapping[str, str | int]], StoredLookUps]
 """Looks up texts: given these, the number of chunks and a filter, what was found for each."""
 
 
@@ -87,22 +87,22 @@ def read_remote(value: Any, where: str = "the server") -> Retrieval:
     if not isinstance(context, list):
         allowed = "{question, context: [{page_content, metadata}], answer}"
         return Retrieval(problem=f"{where} replied without a list of documents; allowed: {allowed}")
-    return Retrieval(tuple(map(_source, context[:_MOST_SOURCES])))
+    return Retrieval(tuple(map(_read_remote_source, context[:_MOST_SOURCES])))
 
 
-def _source(document: Any) -> SourceText:
+def _read_remote_source(document: Any) -> SourceText:
     values = document if isinstance(document, Mapping) else {}
     content, given = values.get("page_content"), values.get("metadata")
-    text = storable(content) if isinstance(content, str) else ""
-    metadata = _known(given if isinstance(given, Mapping) else {})
+    text = replace_unreadable(content) if isinstance(content, str) else ""
+    metadata = _filter_known_fields(given if isinstance(given, Mapping) else {})
     name = values.get("doc_id")
     own = (
         name if isinstance(name, str) and name.strip() else f"{metadata.get(FILE_FIELD, 'remote')}@{digest(text)[:_ID_DIGITS]}"
     )
-    return SourceText(storable(own), text, metadata)
+    return SourceText(replace_unreadable(own), text, metadata)
 
 
-def _known(metadata: Mapping[str, Any]) -> dict[str, MetadataValue]:
+def _filter_known_fields(metadata: Mapping[str, Any]) -> dict[str, MetadataValue]:
     """The fields of the right kind."""
     known = {name: metadata[name] for name in METADATA_FIELDS if name in metadata}
     return {name: value for name, value in known.items() if is_of_field(name, value)}
@@ -125,7 +125,7 @@ class RetrievalPayload:
     """A litellm string, or the name of a model of this project; None: not said."""
 
     @property
-    def documented(self) -> dict[str, Any]:
+    def documented_request(self) -> dict[str, Any]:
         """The request as a server of the documented form takes it, without `auth`. The model is `provider:name` again."""
         named = {} if self.model is None else {"model": self.model.replace("/", ":", 1)}
         return {"k": self.k, "filter": dict(self.filter), "question": self.question, **named}
@@ -146,20 +146,20 @@ def read_payload(payload: Any, models: Collection[str] = ()) -> RetrievalPayload
         raise ConfigError(f"payload: got a {type(payload).__name__}; allowed: an object with {', '.join(PAYLOAD_KEYS)}")
     if unknown := [key for key in payload if key not in PAYLOAD_KEYS]:
         # The key alone: its value may be a secret in the wrong place.
-        raise ConfigError(f"payload: got the key {shortened(unknown[0])!r}; allowed: {', '.join(PAYLOAD_KEYS)}")
+        raise ConfigError(f"payload: got the key {shorten_arrived_value(unknown[0])!r}; allowed: {', '.join(PAYLOAD_KEYS)}")
     question = payload.get("question")
     if not isinstance(question, str) or not question.strip():
-        raise ConfigError(f"question: got {shortened(question)!r}; allowed: text that is not blank")
+        raise ConfigError(f"question: got {shorten_arrived_value(question)!r}; allowed: text that is not blank")
     model = payload.get("model")
     return RetrievalPayload(
         question,
-        checked_k(payload.get("k", DEFAULT_K)),
-        checked_filter(payload.get("filter")),
-        None if model is None else model_string(model, models),
+        check_k(payload.get("k", DEFAULT_K)),
+        check_filter(payload.get("filter")),
+        None if model is None else normalise_model_string(model, models),
     )
 
 
-def model_string(model: Any, models: Collection[str] = ()) -> str:
+def normalise_model_string(model: Any, models: Collection[str] = ()) -> str:
     """How this project calls a model: `openai:gpt-4o-mini` is litellm's `openai/gpt-4o-mini`; names in `models` are taken as they are.
 
     Raises ConfigError for anything else.
@@ -173,7 +173,7 @@ def model_string(model: Any, models: Collection[str] = ()) -> str:
         if slash and provider and name and not re.search(r"\s", model):
             return model
     allowed = "provider:name (openai:gpt-4o-mini), provider/name, or the name of a model of this project"
-    raise ConfigError(f"model: got {shortened(model)!r}; allowed: {allowed}")
+    raise ConfigError(f"model: got {shorten_arrived_value(model)!r}; allowed: {allowed}")
 
 
 def retrieve(payload: Any, retriever: Retriever, models: Collection[str] = ()) -> Retrieval:

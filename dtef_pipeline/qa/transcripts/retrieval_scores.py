@@ -28,7 +28,7 @@ class RetrievalScores:
     Järvelin and Kekäläinen (2002), with gains of 0 and 1."""
 
 
-def retrieval_scores(ranking: Sequence[str], relevant: Set[str], k: int) -> RetrievalScores | None:
+def compute_retrieval_scores(ranking: Sequence[str], relevant: Set[str], k: int) -> RetrievalScores | None:
     """Scores of a ranking, the nearest id first; None when nothing is relevant, for then no ranking is good or bad.
 
     An id that comes again counts for nothing there, but keeps its place. Raises ValueError for k below 1.
@@ -37,25 +37,25 @@ def retrieval_scores(ranking: Sequence[str], relevant: Set[str], k: int) -> Retr
         raise ValueError(f"k: got {k}; allowed: 1 or more")
     if not relevant:
         return None
-    ranks = _ranks_of(ranking, relevant)
+    ranks = _list_ranks(ranking, relevant)
     within = sum(rank <= k for rank in ranks)
-    best = _gain(range(1, min(len(relevant), GAIN_RANKS) + 1))
-    gain = _gain(rank for rank in ranks if rank <= GAIN_RANKS)
+    best = _sum_gain(range(1, min(len(relevant), GAIN_RANKS) + 1))
+    gain = _sum_gain(rank for rank in ranks if rank <= GAIN_RANKS)
     mrr = 1 / ranks[0] if ranks else 0.0
     return RetrievalScores(k, within / k, within / len(relevant), float(within > 0), mrr, gain / best)
 
 
-def relevant_ids(ids: Sequence[str], texts: Sequence[str], quotes: Iterable[str]) -> set[str]:
+def find_relevant_ids(ids: Sequence[str], texts: Sequence[str], quotes: Iterable[str]) -> set[str]:
     """The ids of the texts that hold one of the quotations, runs of white space being one space."""
-    wanted = [squeezed for quote in quotes if (squeezed := _squeezed(quote))]
-    return {one for one, text in zip(ids, map(_squeezed, texts), strict=True) if any(quote in text for quote in wanted)}
+    wanted = [squeezed for quote in quotes if (squeezed := _squeeze_spaces(quote))]
+    return {one for one, text in zip(ids, map(_squeeze_spaces, texts), strict=True) if any(quote in text for quote in wanted)}
 
 
-def _squeezed(text: str) -> str:
+def _squeeze_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def _ranks_of(ranking: Sequence[str], relevant: Set[str]) -> list[int]:
+def _list_ranks(ranking: Sequence[str], relevant: Set[str]) -> list[int]:
     """The ranks, from 1, at which relevant ids stand for the first time."""
     first: dict[str, int] = {}
     for rank, one in enumerate(ranking, 1):
@@ -64,5 +64,5 @@ def _ranks_of(ranking: Sequence[str], relevant: Set[str]) -> list[int]:
     return list(first.values())
 
 
-def _gain(ranks: Iterable[int]) -> float:
+def _sum_gain(ranks: Iterable[int]) -> float:
     return sum(1 / log2(rank + 1) for rank in ranks)

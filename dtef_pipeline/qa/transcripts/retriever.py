@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.embeddings import unit
+from dtef_pipeline.asking.embeddings import normalize_vectors
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.transcripts.chunks import index_texts
-from dtef_pipeline.qa.transcripts.metadata import METADATA_COLUMNS, MetadataValue, checked_filter
+from dtef_pipeline.qa.transcripts.chunks import build_index_texts
+from dtef_pipeline.qa.transcripts.metadata import METADATA_COLUMNS, MetadataValue, check_filter
 
 DocumentScores = npt.NDArray[np.float64]
 """One number per row of an index: the higher, the nearer to the question."""
@@ -81,27 +81,27 @@ class DocumentIndex:
     @property
     def texts(self) -> list[str]:
         """What is searched of each chunk."""
-        return index_texts(self.documents)
+        return build_index_texts(self.documents)
 
     def rows(self, where: Mapping[str, str | int] | None = None) -> npt.NDArray[np.intp]:
-        """The rows whose metadata equal `where` on all its keys. Raises ConfigError as `checked_filter`."""
-        wanted = checked_filter(where)
+        """The rows whose metadata equal `where` on all its keys. Raises ConfigError as `check_filter`."""
+        wanted = check_filter(where)
         key = frozenset(wanted.items())
         if key not in self._rows:
             if len(self._rows) >= _MOST_FILTERS:
                 self._rows.clear()
-            self._rows[key] = np.flatnonzero(are_allowed(self.documents, wanted))
+            self._rows[key] = np.flatnonzero(match_filter(self.documents, wanted))
         return self._rows[key]
 
     def nearest(self, scores: DocumentScores, rows: npt.NDArray[np.intp], k: int) -> Retrieval:
         """The k rows of the highest scores among `rows`; `scores` has one number for each of them."""
         order = np.argsort(-scores, kind="stable")[:k]
         found = self.documents.take(pa.array(rows[order])).to_pylist()
-        return Retrieval(tuple(_source(row, float(score)) for row, score in zip(found, scores[order], strict=True)))
+        return Retrieval(tuple(_make_source_text(row, float(score)) for row, score in zip(found, scores[order], strict=True)))
 
 
-def are_allowed(documents: pa.Table, where: Mapping[str, str | int]) -> npt.NDArray[np.bool_]:
-    """(chunks,) whether the metadata of each equal `where` on all its keys. `where`: as of `checked_filter`."""
+def match_filter(documents: pa.Table, where: Mapping[str, str | int]) -> npt.NDArray[np.bool_]:
+    """(chunks,) whether the metadata of each equal `where` on all its keys. `where`: as of `check_filter`."""
     mask = np.ones(documents.num_rows, bool)
     for name, value in where.items():
         equal = pc.equal(documents.column(METADATA_COLUMNS[name]), value)
@@ -109,12 +109,12 @@ def are_allowed(documents: pa.Table, where: Mapping[str, str | int]) -> npt.NDAr
     return mask
 
 
-def _source(row: Mapping[str, Any], score: float) -> SourceText:
+def _make_source_text(row: Mapping[str, Any], score: float) -> SourceText:
     known = {name: row[key] for name, key in METADATA_COLUMNS.items() if row[key] is not None}
     return SourceText(row["doc_id"], row["page_content"], known, score)
 
 
-def checked_k(k: object) -> int:
+def check_k(k: object) -> int:
     """How many chunks are wanted. Raises ConfigError unless it is a whole number of 1 or more."""
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         shown = k if k is None or isinstance(k, (bool, int, float)) else f"a {type(k).__name__}"
@@ -127,7 +127,7 @@ BM25_K1, BM25_B = 1.5, 0.75
 _INDEX_WORD = re.compile("[a-z0-9]+")
 
 
-def index_words(text: str) -> list[str]:
+def split_index_words(text: str) -> list[str]:
     """The words of a text as they are compared: without accents and case, letters and digits of ASCII alone."""
     from anyascii import anyascii
 
@@ -152,14 +152,14 @@ class Bm25Retriever:
 
         self.index = documents if isinstance(documents, DocumentIndex) else DocumentIndex(documents)
         self._model = bm25s.BM25(k1=BM25_K1, b=BM25_B, method="lucene", dtype="float64")
-        words = [index_words(text) for text in self.index.texts]
+        words = [split_index_words(text) for text in self.index.texts]
         self._is_wordless = not any(words)
         if not self._is_wordless:
             self._model.index(words, show_progress=False)
 
     def scores(self, text: str) -> DocumentScores:
         """The score of every chunk, in the order of the index."""
-        known = [] if self._is_wordless else self._model.get_tokens_ids(index_words(text))
+        known = [] if self._is_wordless else self._model.get_tokens_ids(split_index_words(text))
         if not known:
             return np.zeros(self.index.documents.num_rows)
         return np.asarray(self._model.get_scores_from_ids(known), np.float64)
@@ -169,7 +169,7 @@ class Bm25Retriever:
 
         Raises ConfigError for a k that is no whole number of 1 or more, and for a filter with unknown keys or values of the wrong kind.
         """
-        checked_k(k)
+        check_k(k)
         rows = self.index.rows(where)
         return self.index.nearest(self.scores(text)[rows], rows, k)
 
@@ -194,17 +194,17 @@ class EmbeddingRetriever:
         self.index = documents if isinstance(documents, DocumentIndex) else DocumentIndex(documents)
         self._embed = embed
         texts = self.index.texts
-        self._vectors = _unit_vectors(embed(texts) if vectors is None else vectors, len(texts))
+        self._vectors = _scale_to_unit(embed(texts) if vectors is None else vectors, len(texts))
 
     def scores(self, text: str) -> DocumentScores:
         """The cosine of every chunk with the text, in the order of the index."""
-        (vector,) = _unit_vectors(self._embed([text]), 1, self._vectors.shape[1])
+        (vector,) = _scale_to_unit(self._embed([text]), 1, self._vectors.shape[1])
         cosines: DocumentScores = self._vectors @ vector
         return cosines
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
         """The k nearest chunks among those whose metadata equal `where`; all, where there are fewer. Raises as `Bm25Retriever.retrieve`."""
-        checked_k(k)
+        check_k(k)
         rows = self.index.rows(where)
         return self.index.nearest(self.scores(text)[rows], rows, k)
 
@@ -221,15 +221,15 @@ class HybridRetriever:
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
         """The k chunks of the best fused ranks; all, where there are fewer. Raises as `Bm25Retriever.retrieve`."""
-        checked_k(k)
+        check_k(k)
         rows = self.index.rows(where)
         fused = np.zeros(len(rows))
         for part in self._parts:
-            fused += 1.0 / (FUSION_CONSTANT + _ranks(part.scores(text)[rows]))
+            fused += 1.0 / (FUSION_CONSTANT + _rank_scores(part.scores(text)[rows]))
         return self.index.nearest(fused, rows, k)
 
 
-def retriever_of(name: str, documents: pa.Table, embed: EmbedTexts | None = None) -> Retriever:
+def make_retriever(name: str, documents: pa.Table, embed: EmbedTexts | None = None) -> Retriever:
     """The retriever of a name over a table of chunks. Raises ConfigError for a name that is none of RETRIEVERS, and without an embedder."""
     if name not in RETRIEVERS:
         raise ConfigError(f"retriever {name!r}: allowed: {', '.join(RETRIEVERS)}")
@@ -242,18 +242,18 @@ def retriever_of(name: str, documents: pa.Table, embed: EmbedTexts | None = None
     return by_meaning if name == EmbeddingRetriever.name else HybridRetriever(index, (Bm25Retriever(index), by_meaning))
 
 
-def _ranks(scores: DocumentScores) -> npt.NDArray[np.intp]:
+def _rank_scores(scores: DocumentScores) -> npt.NDArray[np.intp]:
     """The place of each score from the highest down, from 1; of equal ones the first comes first."""
     ranks = np.empty(len(scores), np.intp)
     ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
     return ranks
 
 
-def _unit_vectors(vectors: npt.NDArray[Any], count: int, dimensions: int | None = None) -> npt.NDArray[np.float64]:
+def _scale_to_unit(vectors: npt.NDArray[Any], count: int, dimensions: int | None = None) -> npt.NDArray[np.float64]:
     """The vectors at length 1. Raises ConfigError for another shape than (count, dimensions) and for what is not finite."""
     given = np.asarray(vectors, np.float64)
     if given.ndim != 2 or len(given) != count or not given.shape[1] or (dimensions and given.shape[1] != dimensions):
         raise ConfigError(f"vectors of the shape {given.shape}: allowed: ({count}, {dimensions or 'dimensions'})")
     if not np.isfinite(given).all():
         raise ConfigError("vectors that hold infinity or no number: allowed: finite numbers")
-    return unit(given)
+    return normalize_vectors(given)

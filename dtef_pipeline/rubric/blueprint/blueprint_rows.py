@@ -22,19 +22,19 @@ class BlueprintTables(NamedTuple):
     rubric_findings: pa.Table
 
 
-def blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str) -> BlueprintTables:
+def build_blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str) -> BlueprintTables:
     """The rows of a blueprint that was read from `path`; of parts that were left out, the findings alone."""
     of = {"blueprint": blueprint.id}
     findings = [
         {**of, "level": one.level, "code": one.code, "place": one.place, "line": one.line, "text": one.text}
         for one in read.findings
     ]
-    told = {"tags": list(blueprint.tags), "test_hash": test_hash(blueprint)}
-    prompts = [{**of, **row, **told} for row in _prompts(blueprint)]
-    criteria = [{**of, **row} for row in _criteria(blueprint)]
+    blueprint_columns = {"tags": list(blueprint.tags), "test_hash": test_hash(blueprint)}
+    prompts = [{**of, **row, **blueprint_columns} for row in _iterate_prompt_rows(blueprint)]
+    criteria = [{**of, **row} for row in _iterate_criterion_rows(blueprint)]
     head = {
         **of,
-        **told,
+        **blueprint_columns,
         "title": blueprint.title,
         "description": blueprint.description,
         "references": list(blueprint.references),
@@ -54,12 +54,12 @@ def blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str) -> Bl
     )
 
 
-def criterion_id(criterion: Criterion) -> str:
+def hash_criterion(criterion: Criterion) -> str:
     """Hash of what a response is judged by: the words, or the function and its argument. Weight, block and place do not enter."""
     return digest("criterion", criterion.kind, criterion.text, criterion.fn, criterion.args)
 
 
-def _prompts(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
+def _iterate_prompt_rows(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
     for place, prompt in enumerate(blueprint.prompts):
         yield {
             "prompt": prompt.id,
@@ -75,7 +75,7 @@ def _prompts(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
         }
 
 
-def _criteria(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
+def _iterate_criterion_rows(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
     for prompt in blueprint.prompts:
         for one in prompt.criteria:
             yield {
@@ -83,7 +83,7 @@ def _criteria(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
                 "block": one.block,
                 "path": one.path,
                 "position": one.position,
-                "criterion_id": criterion_id(one),
+                "criterion_id": hash_criterion(one),
                 "kind": one.kind,
                 "text": one.text,
                 "fn": one.fn,

@@ -16,8 +16,8 @@ import yaml
 from yaml.composer import Composer
 from yaml.constructor import ConstructorError, SafeConstructor
 
-from dtef_pipeline.documents import yaml_problem
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.documents import describe_yaml_problem
+from dtef_pipeline.text.counted import format_count
 
 MOST_CHARACTERS = 5_000_000
 """Of a file."""
@@ -86,7 +86,7 @@ class SourceLines:
         """`line`: of the container's beginning; `members`: by key or by place in the list."""
         self._of[id(container)] = (line, members)
 
-    def of(self, container: object, key: object = None) -> int | None:
+    def find_member_line(self, container: object, key: object = None) -> int | None:
         """The line, from 1, of a member, or of the whole where there is no such member; None: not known, as in JSON."""
         line, members = self._of.get(id(container), (None, {}))
         return members.get(key, line)
@@ -101,7 +101,7 @@ class ReadDocuments:
     begin: tuple[int | None, ...] = ()
     """The line in which each document begins; empty where it is not known, as in JSON."""
 
-    def line_of(self, place: int) -> int | None:
+    def find_line(self, place: int) -> int | None:
         """The line in which a document begins, by its place from 0."""
         return self.begin[place] if place < len(self.begin) else None
 
@@ -116,8 +116,8 @@ def read_yaml(text: str) -> ReadDocuments:
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
-        line, problem = yaml_problem(error, text)
-        raise YamlFault(f"{problem}{_column(error)}{_remedy(error, text)}", line) from error
+        line, problem = describe_yaml_problem(error, text)
+        raise YamlFault(f"{problem}{_describe_column(error)}{_describe_remedy(error, text)}", line) from error
     return ReadDocuments(tuple(value for value, _ in documents), loader.lines, tuple(line for _, line in documents))
 
 
@@ -126,12 +126,16 @@ def read_json(text: str) -> ReadDocuments:
     _check_length(text)
     try:
         value = json.loads(
-            text, object_pairs_hook=_unique_pairs, parse_constant=_refuse_constant, parse_int=_whole_number, parse_float=float
+            text,
+            object_pairs_hook=_require_unique_pairs,
+            parse_constant=_refuse_constant,
+            parse_int=_parse_whole_number,
+            parse_float=float,
         )
         _check_depth(value)
         json.dumps(value, ensure_ascii=False).encode()
     except RecursionError as error:
-        raise YamlFault(_too_deep(), None) from error
+        raise YamlFault(_describe_depth_fault(), None) from error
     except json.JSONDecodeError as error:
         raise YamlFault(f"no JSON: {error.msg}, at column {error.colno}", error.lineno) from error
     except UnicodeEncodeError as error:
@@ -139,16 +143,16 @@ def read_json(text: str) -> ReadDocuments:
     return ReadDocuments((value,) if value is not None else (), SourceLines())
 
 
-def scalar_text(value: Any) -> str:
+def format_scalar(value: Any) -> str:
     """A scalar as JavaScript makes a text of it."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    return value if isinstance(value, str) else number_text(value)
+    return value if isinstance(value, str) else format_js_number(value)
 
 
-def number_text(value: float) -> str:
+def format_js_number(value: float) -> str:
     """A number as JavaScript writes it, where people write numbers for text: 3.0 is `3`."""
     if isinstance(value, float) and math.isfinite(value) and value.is_integer() and abs(value) < 1e21:
         return str(int(value))
@@ -178,21 +182,21 @@ class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
         """Each with the line that it begins in."""
         while self.check_node():
             node = self.get_node()
-            yield self.construct_document(node), _line(node)
+            yield self.construct_document(node), _node_line(node)
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node:
         event, before = self.peek_event(), self._size
         is_collection = isinstance(event, yaml.CollectionStartEvent)
         self._depth += is_collection
         if self._depth > DEEPEST_VALUE:
-            raise ConstructorError(None, None, _too_deep(), event.start_mark)
+            raise ConstructorError(None, None, _describe_depth_fault(), event.start_mark)
         if not isinstance(event, yaml.AliasEvent):
             self.anchors.pop(event.anchor, None)  # a name may be given again
         node: yaml.Node = super().compose_node(parent, index)
         self._depth -= is_collection
         self._size += self._sizes.get(node, 1 if is_collection else len(node.value) + 1)
         if self._size > MOST_EXPANDED:
-            problem = f"with its aliases written out the file has more than {counted(MOST_EXPANDED, 'character')}"
+            problem = f"with its aliases written out the file has more than {format_count(MOST_EXPANDED, 'character')}"
             raise ConstructorError(None, None, problem, event.start_mark)
         self._sizes.setdefault(node, self._size - before)
         return node
@@ -208,11 +212,11 @@ class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
         return str(super().construct_scalar(node)).translate(_BREAKS_OF_STAND_INS)
 
     def construct_whole_number(self, node: yaml.ScalarNode) -> float:
-        return _whole_number(self.construct_scalar(node))
+        return _parse_whole_number(self.construct_scalar(node))
 
     def construct_list(self, node: yaml.SequenceNode) -> list[Any]:
         values: list[Any] = self.construct_sequence(node, deep=True)
-        self.lines.note(values, _line(node), {place: _line(member) for place, member in enumerate(node.value)})
+        self.lines.note(values, _node_line(node), {place: _node_line(member) for place, member in enumerate(node.value)})
         return values
 
     def construct_text_mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
@@ -223,20 +227,20 @@ class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
         values: dict[str, Any] = {}
         lines: dict[Any, int] = {}
         for key_node, value_node in node.value:
-            key = self._key(key_node)
+            key = self._construct_key(key_node)
             if key in lines and key_node in written:
                 raise ConstructorError(None, None, f"the key {key!r} is given twice in one mapping", key_node.start_mark)
             if key_node in written:
-                lines[key] = _line(key_node)
+                lines[key] = _node_line(key_node)
             values[key] = self.construct_object(value_node, deep=True)
-        self.lines.note(values, _line(node), lines)
+        self.lines.note(values, _node_line(node), lines)
         return values
 
-    def _key(self, node: yaml.Node) -> str:
+    def _construct_key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
             problem = "a list or mapping cannot be a key; put quotes around a text that begins with [ or {"
             raise ConstructorError(None, None, problem, node.start_mark)
-        return scalar_text(self.construct_object(node, deep=True))
+        return format_scalar(self.construct_object(node, deep=True))
 
 
 for _tag, (_pattern, _beginnings) in _RESOLVERS.items():
@@ -253,44 +257,45 @@ for _tag, _construct in {
     _Loader.add_constructor(_TAG + _tag, _construct)
 
 
-def _line(node: yaml.Node) -> int:
+def _node_line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _whole_number(text: str) -> float:
+def _parse_whole_number(text: str) -> float:
     digits = text.replace("_", "")
     if digits.lstrip("+-")[1:2] in ("b", "o", "x"):
         return int(digits, 0)
     return int(digits) if len(digits) < 400 else float(digits)
 
 
-def _column(error: yaml.YAMLError) -> str:
+def _describe_column(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     return f", at column {mark.column + 1}" if mark else ""
 
 
-def _remedy(error: yaml.YAMLError, text: str) -> str:
+def _describe_remedy(error: yaml.YAMLError, text: str) -> str:
     """`; ` and what to do about an error; empty where nothing is known."""
-    said = f"{getattr(error, 'context', None)} {getattr(error, 'problem', None)}"
-    if "cannot start any token" in said and isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+    error_text = f"{getattr(error, 'context', None)} {getattr(error, 'problem', None)}"
+    if "cannot start any token" in error_text and isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
         line = _LINE_END.split(text)[error.problem_mark.line]
         character = line[error.problem_mark.column : error.problem_mark.column + 1]
         return "; indent with spaces" if character == "\t" else f"; put quotes around a text that begins with {character}"
-    return next((f"; {remedy}" for part, remedy in _REMEDIES.items() if part in said), "")
+    return next((f"; {remedy}" for part, remedy in _REMEDIES.items() if part in error_text), "")
 
 
 def _check_length(text: str) -> None:
     if len(text) > MOST_CHARACTERS:
         raise YamlFault(
-            f"the file has {counted(len(text), 'character')}; allowed: {MOST_CHARACTERS:,}; split it in several files", None
+            f"the file has {format_count(len(text), 'character')}; allowed: {MOST_CHARACTERS:,}; split it in several files",
+            None,
         )
 
 
-def _too_deep() -> str:
+def _describe_depth_fault() -> str:
     return f"lists and mappings lie in one another more than {DEEPEST_VALUE} deep; allowed: {DEEPEST_VALUE}"
 
 
-def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _require_unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
@@ -310,4 +315,4 @@ def _check_depth(value: Any) -> None:
             part for one in level if isinstance(one, (dict, list)) for part in (one.values() if isinstance(one, dict) else one)
         ]
     if level:
-        raise YamlFault(_too_deep(), None)
+        raise YamlFault(_describe_depth_fault(), None)

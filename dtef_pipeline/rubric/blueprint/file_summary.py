@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from dtef_pipeline.rubric.blueprint.findings import blocking
+from dtef_pipeline.rubric.blueprint.findings import list_blocking_codes
 from dtef_pipeline.rubric.blueprint.model import (
     FUNCTION_KIND,
     SHOULD,
@@ -33,12 +33,12 @@ _OTHER_SCRIPTS = (
 _LATIN_AMONG_THEM = range(0x1D00, 0x1F00)
 
 
-def file_summary(path: str, identifier: str, read: ReadBlueprint) -> dict[str, Any]:
+def summarise_file(path: str, identifier: str, read: ReadBlueprint) -> dict[str, Any]:
     """One file's id, counts and findings, as JSON has it. A file that cannot be parsed has `line` in place of the counts."""
     found = read.findings
     summary: dict[str, Any] = {"path": path, "id": identifier, "parses": read.structure is not None}
     if read.structure is None:
-        return {**summary, "line": found[0].line, "findings": _by_code(found)}
+        return {**summary, "line": found[0].line, "findings": _group_by_finding_code(found)}
     blueprint = read.blueprint or Blueprint(identifier, identifier, None, (), (), None, ())
     codes = Counter(finding.code for finding in found)
     return {
@@ -46,17 +46,17 @@ def file_summary(path: str, identifier: str, read: ReadBlueprint) -> dict[str, A
         "structure": read.structure,
         "title": blueprint.title,
         "tags": list(blueprint.tags),
-        **_of_prompts(blueprint),
+        **_summarise_prompts(blueprint),
         "duplicate_ids": codes["duplicate-prompt-id"],
-        **_of_criteria([criterion for prompt in blueprint.prompts for criterion in prompt.criteria], blueprint),
-        **_planned(blueprint),
-        **_letters(blueprint),
-        "findings": _by_code(found),
-        "errors": blocking(found),
+        **_summarise_criteria([criterion for prompt in blueprint.prompts for criterion in prompt.criteria], blueprint),
+        **_count_planned(blueprint),
+        **_count_letters(blueprint),
+        "findings": _group_by_finding_code(found),
+        "errors": list_blocking_codes(found),
     }
 
 
-def _of_prompts(blueprint: Blueprint) -> dict[str, Any]:
+def _summarise_prompts(blueprint: Blueprint) -> dict[str, Any]:
     prompts, systems = blueprint.prompts, blueprint.systems
     return {
         "prompts": len(prompts),
@@ -75,7 +75,7 @@ def _of_prompts(blueprint: Blueprint) -> dict[str, Any]:
     }
 
 
-def _of_criteria(criteria: list[Criterion], blueprint: Blueprint) -> dict[str, Any]:
+def _summarise_criteria(criteria: list[Criterion], blueprint: Blueprint) -> dict[str, Any]:
     kinds = Counter(criterion.kind for criterion in criteria)
     blocks = Counter(criterion.block for criterion in criteria)
     paths = {
@@ -101,7 +101,7 @@ def _of_criteria(criteria: list[Criterion], blueprint: Blueprint) -> dict[str, A
     }
 
 
-def _planned(blueprint: Blueprint) -> dict[str, int]:
+def _count_planned(blueprint: Blueprint) -> dict[str, int]:
     """How much is asked: of candidates, of judges (of the usual number), and of an embedder."""
     models, systems = len(blueprint.models), len(blueprint.systems or ())
     variants = models * max(1, len(blueprint.temperatures)) * max(1, systems)
@@ -116,9 +116,9 @@ def _planned(blueprint: Blueprint) -> dict[str, int]:
     }
 
 
-def _letters(blueprint: Blueprint) -> dict[str, int]:
+def _count_letters(blueprint: Blueprint) -> dict[str, int]:
     """Letters of prompts and criteria, Latin ones beyond A to Z, and characters of other scripts, with their vowel signs."""
-    counts = Counter("".join(text for prompt in blueprint.prompts for text in _texts(prompt)))
+    counts = Counter("".join(text for prompt in blueprint.prompts for text in _iterate_texts(prompt)))
     letters = {character: count for character, count in counts.items() if character.isalpha()}
     return {
         "non_latin_letters": sum(count for character, count in counts.items() if _is_of_other_script(ord(character))),
@@ -135,12 +135,12 @@ def _is_accented(character: str) -> bool:
     return not character.isascii() and unicodedata.name(character, "").startswith("LATIN")
 
 
-def _texts(prompt: PromptItem) -> Iterable[str]:
+def _iterate_texts(prompt: PromptItem) -> Iterable[str]:
     yield from (turn.text for turn in prompt.turns if turn.text is not None)
     yield from (criterion.text for criterion in prompt.criteria if criterion.text is not None)
 
 
-def _by_code(findings: Iterable[BlueprintFinding]) -> dict[str, dict[str, Any]]:
+def _group_by_finding_code(findings: Iterable[BlueprintFinding]) -> dict[str, dict[str, Any]]:
     """Level and places by code, each place once."""
     by_code: dict[str, dict[str, Any]] = {}
     for finding in findings:

@@ -31,116 +31,132 @@ class FindingKind(NamedTuple):
     """What to do, beginning with a verb."""
 
 
-def _error(means: str, remedy: str) -> FindingKind:
+def _make_error_kind(means: str, remedy: str) -> FindingKind:
     return FindingKind("error", means, remedy)
 
 
-def _unscorable(means: str, remedy: str) -> FindingKind:
+def _make_unscorable_kind(means: str, remedy: str) -> FindingKind:
     return FindingKind("unscorable", means, remedy)
 
 
-def _warning(means: str, remedy: str) -> FindingKind:
+def _make_warning_kind(means: str, remedy: str) -> FindingKind:
     return FindingKind("warning", means, remedy)
 
 
-def _info(means: str, remedy: str) -> FindingKind:
+def _make_info_kind(means: str, remedy: str) -> FindingKind:
     return FindingKind("info", means, remedy)
 
 
 BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
-    "yaml": _error(
+    "yaml": _make_error_kind(
         "the file is no YAML (or JSON), so that nothing of it is read",
         "mend the line; put quotes around a text with `: ` in it",
     ),
-    "reserved-id": _error(
+    "reserved-id": _make_error_kind(
         "the id that follows from the file's path is reserved, ends in `__`, or is another file's too",
         "rename the file or its folder",
     ),
-    "no-prompts": _error("the file has no prompts", "write a list of prompts below the header, after a line `---`"),
-    "bad-header": _error("a value of the header has another form than is expected", "write it as the message says"),
-    "bad-prompt": _error("a prompt, or a value in it, has another form than is expected", "write it as the message says"),
-    "no-prompt-text": _error("a prompt does not say what a model is asked", "write `prompt:` with a text, or `messages:`"),
-    "bad-message": _error(
+    "no-prompts": _make_error_kind("the file has no prompts", "write a list of prompts below the header, after a line `---`"),
+    "bad-header": _make_error_kind("a value of the header has another form than is expected", "write it as the message says"),
+    "bad-prompt": _make_error_kind(
+        "a prompt, or a value in it, has another form than is expected", "write it as the message says"
+    ),
+    "no-prompt-text": _make_error_kind(
+        "a prompt does not say what a model is asked", "write `prompt:` with a text, or `messages:`"
+    ),
+    "bad-message": _make_error_kind(
         "a message has no known role, or no text; only what the assistant says may be null",
         "write `- user: text` or `- assistant: text`",
     ),
-    "assistant-first": _error("the first message is the assistant's", "begin with a message of the user"),
-    "nothing-to-generate": _error(
+    "assistant-first": _make_error_kind("the first message is the assistant's", "begin with a message of the user"),
+    "nothing-to-generate": _make_error_kind(
         "the last message is not the user's and none is left to the model",
         "end with a message of the user, or write `- assistant: null`",
     ),
-    "rubric-not-a-list": _error("`should` or `should_not` is no list", "write each criterion in a line that begins with `- `"),
-    "bad-point": _error(
+    "rubric-not-a-list": _make_error_kind(
+        "`should` or `should_not` is no list", "write each criterion in a line that begins with `- `"
+    ),
+    "bad-point": _make_error_kind(
         "a criterion is neither a text nor a function", "put quotes around a text, mostly one with `: ` or a number"
     ),
-    "text-and-function": _error("a criterion has both a text and a function", "write two criteria"),
-    "nested-too-deep": _error(
+    "text-and-function": _make_error_kind("a criterion has both a text and a function", "write two criteria"),
+    "nested-too-deep": _make_error_kind(
         "a list of criteria lies in an alternative path, which is a list itself", "write each path as a plain list"
     ),
-    "weight-out-of-range": _error("a weight is no number from 0.1 to 10", "write a number from 0.1 to 10, without quotes"),
-    "unknown-reference": _error("`$ref` names no definition", "write the definition into `point_defs` in the header"),
-    "unknown-collection": _error(
+    "weight-out-of-range": _make_error_kind(
+        "a weight is no number from 0.1 to 10", "write a number from 0.1 to 10, without quotes"
+    ),
+    "unknown-reference": _make_error_kind("`$ref` names no definition", "write the definition into `point_defs` in the header"),
+    "unknown-collection": _make_error_kind(
         "a model is neither `provider:model` nor a known collection",
         "write `provider:model`, or give the folder of collections",
     ),
-    "custom-model": _error(
+    "custom-model": _make_error_kind(
         "a model is described by an address of its own", "describe it in models.yaml, and name it with `--model`"
     ),
-    "no-models-left": _error("every named collection is empty, so that no model is asked", "name a model, or give `--model`"),
-    "bad-judge": _error("a judge has no model, or an unknown approach", "write `{model: provider:model, approach: standard}`"),
-    "unknown-function": _unscorable(
+    "no-models-left": _make_error_kind(
+        "every named collection is empty, so that no model is asked", "name a model, or give `--model`"
+    ),
+    "bad-judge": _make_error_kind(
+        "a judge has no model, or an unknown approach", "write `{model: provider:model, approach: standard}`"
+    ),
+    "unknown-function": _make_unscorable_kind(
         "there is no point function of this name",
         "use a name of the table of functions; write a text that begins with $ as `text:`",
     ),
-    "bad-arguments": _unscorable(
+    "bad-arguments": _make_unscorable_kind(
         "the function cannot work with this argument", "write the argument as the table of functions has it"
     ),
-    "bad-regex": _unscorable("the pattern is no regular expression of JavaScript", "mend the pattern"),
-    "dollar-string": _warning(
+    "bad-regex": _make_unscorable_kind("the pattern is no regular expression of JavaScript", "mend the pattern"),
+    "dollar-string": _make_warning_kind(
         "a function is written as a text, and is read as the function", "take the quotes away: `$name: argument`"
     ),
-    "duplicate-prompt-id": _warning("two prompts have one id; the later one gets `#2`", "give it another id"),
-    "single-element-path": _warning(
+    "duplicate-prompt-id": _make_warning_kind("two prompts have one id; the later one gets `#2`", "give it another id"),
+    "single-element-path": _make_warning_kind(
         "a list of one criterion is an alternative path, of which one is enough",
         "write the criterion without its list, unless it is an alternative",
     ),
-    "no-criteria": _warning(
+    "no-criteria": _make_warning_kind(
         "a prompt has neither criteria nor an ideal answer, so that no response is scored", "add `should:` or `ideal:`"
     ),
-    "consecutive-roles": _warning(
+    "consecutive-roles": _make_warning_kind(
         "two messages of one role follow each other; they are sent as written", "join them, or write what lies between"
     ),
-    "no-collections": _warning(
+    "no-collections": _make_warning_kind(
         "a collection is named, and no folder of collections is known: nobody can say which models it has",
         "give the folder with `--models-dir`, or name models with `--model` when it is run",
     ),
-    "empty-collection": _warning("a named collection has no models", "leave it out"),
-    "external-call": _warning(
+    "empty-collection": _make_warning_kind("a named collection has no models", "leave it out"),
+    "external-call": _make_warning_kind(
         "a function asks an external service, which is not done: it stays unscored",
         "write a text criterion, or another function",
     ),
-    "system-and-systems": _warning(
+    "system-and-systems": _make_warning_kind(
         "a system prompt is not used, since every prompt is asked with the list in the header", "leave one of the two out"
     ),
-    "temperature-twice": _warning(
+    "temperature-twice": _make_warning_kind(
         "a temperature is named twice and is asked once", "name it once; to ask again, draw several responses"
     ),
-    "system-twice": _warning("a system prompt stands twice in the list and is asked with once", "name it once"),
-    "prompt-and-messages": _warning(
+    "system-twice": _make_warning_kind("a system prompt stands twice in the list and is asked with once", "name it once"),
+    "prompt-and-messages": _make_warning_kind(
         "a prompt has both `prompt` and `messages`; the messages are sent", "leave one of the two out"
     ),
-    "ignored-id": _info("an id in the header is not used: the id follows from the file's path", "leave it out"),
-    "no-prompt-id": _info("a prompt has no id, and gets one from its contents, which changes with them", "give it an id"),
-    "no-models": _info(
+    "ignored-id": _make_info_kind("an id in the header is not used: the id follows from the file's path", "leave it out"),
+    "no-prompt-id": _make_info_kind(
+        "a prompt has no id, and gets one from its contents, which changes with them", "give it an id"
+    ),
+    "no-models": _make_info_kind(
         "no models are named, so that those of the collection CORE are asked", "name models, if others are meant"
     ),
-    "model-twice": _info("a model is named twice, perhaps by a collection, and is asked once", "name it once"),
-    "ideal-only": _info(
+    "model-twice": _make_info_kind("a model is named twice, perhaps by a collection, and is asked once", "name it once"),
+    "ideal-only": _make_info_kind(
         "a prompt has an ideal answer and no criteria: only similarity is scored", "add `should:`, if more is meant"
     ),
-    "unknown-key": _info("a key has no meaning here, and is not read", "look for a slip of the pen, or leave it out"),
-    "deprecated-judges": _info("judges are given in an older form, or as backups, and are not used", "write them as `judges:`"),
-    "paths-in-both-blocks": _info(
+    "unknown-key": _make_info_kind("a key has no meaning here, and is not read", "look for a slip of the pen, or leave it out"),
+    "deprecated-judges": _make_info_kind(
+        "judges are given in an older form, or as backups, and are not used", "write them as `judges:`"
+    ),
+    "paths-in-both-blocks": _make_info_kind(
         "both `should` and `should_not` have alternative paths, which are numbered apart", "nothing, if it is meant so"
     ),
 }
@@ -170,17 +186,17 @@ class FindingLog:
 
     def spot(self, place: str, container: object, key: object = None) -> Spot:
         """The place of a member of a list or mapping."""
-        return Spot(place, self.lines.of(container, key))
+        return Spot(place, self.lines.find_member_line(container, key))
 
-    def unknown_keys(self, values: Mapping[str, object], known: Iterable[str], place: str) -> None:
+    def check_unknown_keys(self, values: Mapping[str, object], known: Iterable[str], place: str) -> None:
         """One finding per key that is not known."""
         known = frozenset(known)
         for key in values:
             if key not in known:
-                text = f"`{shown(key)}` means nothing here and is not read{_meant(key, known)}"
+                text = f"`{shorten_value(key)}` means nothing here and is not read{_suggest_key(key, known)}"
                 self.add("unknown-key", self.spot(place, values, key), text)
 
-    def second_names(self, values: Mapping[str, object], names: Iterable[str], place: str) -> None:
+    def check_second_names(self, values: Mapping[str, object], names: Iterable[str], place: str) -> None:
         """One finding per further name under which a mapping says the same thing: the first one is read."""
         given = [name for name in names if values.get(name) not in (None, "", [])]
         for name in given[1:]:
@@ -191,17 +207,17 @@ class FindingLog:
             )
 
 
-def leaves_out(level: str, code: str) -> bool:
+def is_left_out_for(level: str, code: str) -> bool:
     """Whether a part of the file cannot be used for what was found; a run can name models in the place of those that are not known."""
     return level == "error" and code not in TO_BE_NAMED
 
 
-def blocking(findings: Iterable[BlueprintFinding]) -> list[str]:
+def list_blocking_codes(findings: Iterable[BlueprintFinding]) -> list[str]:
     """The codes that keep a file from being run, each once, in the order of the file."""
     return list(dict.fromkeys(finding.code for finding in findings if finding.level == "error"))
 
 
-def _meant(key: str, known: Collection[str]) -> str:
+def _suggest_key(key: str, known: Collection[str]) -> str:
     """The known key that differs least, where one is close: `shouldNot` and `should-not` are meant as `should_not`."""
     plain = {name.replace("_", "").lower(): name for name in sorted(known)}
     written = "".join(character for character in key if character.isalnum()).lower()
@@ -209,14 +225,14 @@ def _meant(key: str, known: Collection[str]) -> str:
     return f"; is `{plain[close[0]]}` meant?" if close else ""
 
 
-def shown(value: object, most: int = 60) -> str:
+def shorten_value(value: object, most: int = 60) -> str:
     """A value as a message shows it: its beginning, as JSON writes it where it is no text."""
-    written = value if isinstance(value, str) else _as_json(value)[: 4 * most]
+    written = value if isinstance(value, str) else _encode_value(value)[: 4 * most]
     text = " ".join(written.split())
     return text if len(text) <= most else f"{text[:most]}..."
 
 
-def _as_json(value: object) -> str:
+def _encode_value(value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):

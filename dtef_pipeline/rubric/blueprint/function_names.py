@@ -63,13 +63,13 @@ def _is_some_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _not(sound: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _negate(sound: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: not sound(value)
 
 
-_ONE_TEXT = PointFunction("a text", _not(lambda value: isinstance(value, str)), takes_text=True)
-_TEXT_LIST = PointFunction("a list of texts", _not(_is_texts))
-_N_OF = PointFunction("[a number, a list of texts]", _not(_is_n_of))
+_ONE_TEXT = PointFunction("a text", _negate(lambda value: isinstance(value, str)), takes_text=True)
+_TEXT_LIST = PointFunction("a list of texts", _negate(_is_texts))
+_N_OF = PointFunction("[a number, a list of texts]", _negate(_is_n_of))
 _ONE_PATTERN = _ONE_TEXT._replace(argument="a pattern", patterns=lambda value: [value])
 _PATTERN_LIST = _TEXT_LIST._replace(argument="a list of patterns", patterns=lambda value: list(value))
 _N_OF_PATTERNS = _N_OF._replace(argument="[a number, a list of patterns]", patterns=lambda value: list(value[1]))
@@ -87,20 +87,20 @@ _SEARCHING: Mapping[str, PointFunction] = {
 }
 """Those that look for something in the response; each has a form that ignores case, with `i` before its name."""
 _COUNTING: Mapping[str, PointFunction] = {
-    "word_count_between": PointFunction("[least, most], 0 <= least <= most", _not(_is_range)),
+    "word_count_between": PointFunction("[least, most], 0 <= least <= most", _negate(_is_range)),
     "is_json": PointFunction("true, or nothing", lambda value: value is not None and value is not True),
-    "tool_called": PointFunction("the name of a tool", _not(_is_some_text), takes_text=True),
-    "tool_call_count_between": PointFunction("[least, most] or [least, most, name of a tool]", _not(_is_call_range)),
-    "tool_call_order": PointFunction("a list of names of tools", _not(_is_texts)),
+    "tool_called": PointFunction("the name of a tool", _negate(_is_some_text), takes_text=True),
+    "tool_call_count_between": PointFunction("[least, most] or [least, most, name of a tool]", _negate(_is_call_range)),
+    "tool_call_order": PointFunction("a list of names of tools", _negate(_is_texts)),
     "tool_args_match": PointFunction(
-        "{name: tool, where: {argument: value}, normalizeWhitespace: false}", _not(_is_calls_match)
+        "{name: tool, where: {argument: value}, normalizeWhitespace: false}", _negate(_is_calls_match)
     ),
 }
 _POSITIVE = {**_SEARCHING, **{f"i{name}": function for name, function in _SEARCHING.items()}, **_COUNTING}
 POINT_FUNCTIONS: Mapping[str, PointFunction] = {
     **_POSITIVE,
     **{f"not_{name}": function for name, function in _POSITIVE.items() if not name.endswith("_at_least_n_of")},
-    "js": PointFunction("a JavaScript expression or function body", _not(_is_some_text), takes_text=True),
+    "js": PointFunction("a JavaScript expression or function body", _negate(_is_some_text), takes_text=True),
     "call": PointFunction("a mapping with service or url", lambda value: False),
     "factcheck": PointFunction("a text that says what to check", lambda value: False, takes_text=True),
 }
@@ -111,7 +111,7 @@ _PLURALS = {"contain": "contains", "match": "matches", "start_with": "starts_wit
 _OTHER_NAMES = {"expr": "js", "external": "call"}
 
 
-def canonical_name(name: str) -> str | None:
+def find_canonical_name(name: str) -> str | None:
     """The name that a function is known by, of any of its spellings: `icontain_any_of` -> `icontains_any_of`; None: there is none such."""
     name = _OTHER_NAMES.get(name, name)
     if found := _SINGULAR.match(name):
@@ -119,13 +119,13 @@ def canonical_name(name: str) -> str | None:
     return name if name in POINT_FUNCTIONS else None
 
 
-def ignores_case(name: str) -> bool:
+def is_case_insensitive(name: str) -> bool:
     """Whether a function, by its canonical name, does not tell capitals from small letters."""
     positive = name.removeprefix("not_")
     return positive.startswith("i") and positive[1:] in _SEARCHING
 
 
-def argument_fault(name: str, args: Any) -> str | None:
+def check_argument(name: str, args: Any) -> str | None:
     """What is wrong with the argument of a function (canonical name), in words; None: nothing."""
     function = POINT_FUNCTIONS[name]
     if not function.fault(args):
@@ -135,9 +135,9 @@ def argument_fault(name: str, args: Any) -> str | None:
     return f"${name} takes {function.argument}; got {got}{hint}"
 
 
-def pattern_faults(name: str, args: Any, fault: PatternFault) -> Iterable[str]:
+def check_patterns(name: str, args: Any, fault: PatternFault) -> Iterable[str]:
     """What is wrong with each pattern in a sound argument of a function that takes patterns."""
     patterns = POINT_FUNCTIONS[name].patterns
     for pattern in patterns(args) if patterns else ():
-        if (reason := fault(pattern, ignores_case(name))) is not None:
+        if (reason := fault(pattern, is_case_insensitive(name))) is not None:
             yield f"the pattern {pattern!r:.60} of ${name}: {reason}"

@@ -152,13 +152,13 @@ class ReadBlueprint:
     """How many prompts and criteria are not in the blueprint, because each of them has an error."""
 
 
-def prompt_hash(prompt: PromptItem) -> str:
+def hash_prompt(prompt: PromptItem) -> str:
     """Hash of what a prompt asks, and of how its responses are judged: 32 hexadecimal digits.
 
     Id, description, citations, temperatures and how a response is shown do not enter.
     """
     turns = [[turn.role, turn.text] for turn in prompt.turns]
-    criteria = [_criterion_content(criterion) for criterion in prompt.criteria]
+    criteria = [_list_criterion_content(criterion) for criterion in prompt.criteria]
     return digest("prompt", turns, list(prompt.systems), prompt.ideal, float(prompt.weight), criteria)
 
 
@@ -167,19 +167,19 @@ def test_hash(blueprint: Blueprint) -> str:
 
     One changed word, weight, ideal answer or criterion changes it; title, description, tags, citations and models do not enter.
     """
-    return digest("test", sorted(map(prompt_hash, blueprint.prompts)))
+    return digest("test", sorted(map(hash_prompt, blueprint.prompts)))
 
 
-def _criterion_content(criterion: Criterion) -> list[Any]:
+def _list_criterion_content(criterion: Criterion) -> list[Any]:
     """What is computed, however it was written: a repaired text and the function that it stands for are one."""
-    args = _plain_numbers(criterion.args)
+    args = _convert_whole_numbers(criterion.args)
     return [criterion.block, criterion.path, criterion.kind, criterion.text, criterion.fn, args, float(criterion.weight)]
 
 
-def _plain_numbers(value: Any) -> Any:
+def _convert_whole_numbers(value: Any) -> Any:
     """3.0 as 3, wherever in a value it stands: JSON and YAML know one kind of number."""
     if isinstance(value, dict):
-        return {key: _plain_numbers(one) for key, one in value.items()}
+        return {key: _convert_whole_numbers(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_plain_numbers(one) for one in value]
+        return [_convert_whole_numbers(one) for one in value]
     return int(value) if isinstance(value, float) and math.isfinite(value) and value.is_integer() else value

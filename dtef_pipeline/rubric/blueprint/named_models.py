@@ -8,7 +8,7 @@ from typing import Any
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.blueprint.blueprint_yaml import YamlFault, read_json, read_yaml
-from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, TO_BE_NAMED, FindingLog, shown
+from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, TO_BE_NAMED, FindingLog, shorten_value
 from dtef_pipeline.rubric.blueprint.model import Judge
 
 Collections = Mapping[str, Sequence[str]]
@@ -28,10 +28,10 @@ def read_collections(folder: Path) -> dict[str, tuple[str, ...]]:
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder} is no folder; allowed: a folder with a file per collection, such as CORE.json")
-    return {path.stem: _members(path) for path in sorted(folder.iterdir()) if path.suffix in _COLLECTION_SUFFIXES}
+    return {path.stem: _read_members(path) for path in sorted(folder.iterdir()) if path.suffix in _COLLECTION_SUFFIXES}
 
 
-def _members(path: Path) -> tuple[str, ...]:
+def _read_members(path: Path) -> tuple[str, ...]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         values = (read_json if path.suffix == ".json" else read_yaml)(text).values
@@ -41,22 +41,22 @@ def _members(path: Path) -> tuple[str, ...]:
         raise ConfigError(f"{path}:{error.line or 1}: not a readable collection of models: {error.problem}") from error
     names = values[0] if values else []
     if len(values) > 1 or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ConfigError(f"{path}: got {shown(names)}; allowed: a list of texts such as openai:gpt-4o")
+        raise ConfigError(f"{path}: got {shorten_value(names)}; allowed: a list of texts such as openai:gpt-4o")
     return tuple(names)
 
 
-def litellm_name(name: str) -> str:
+def convert_to_litellm_name(name: str) -> str:
     """`google:gemini-2.5-flash` as litellm writes it: `gemini/gemini-2.5-flash`."""
     provider, _, model = name.partition(":")
     return f"{LITELLM_PROVIDERS.get(provider, provider)}/{model}"
 
 
-def named_models(header: Mapping[str, Any], collections: Collections | None, log: FindingLog) -> tuple[str, ...]:
+def read_models(header: Mapping[str, Any], collections: Collections | None, log: FindingLog) -> tuple[str, ...]:
     """The models of a header as litellm writes them, each once, in order. `collections`: None where nobody said which there are."""
     names = header.get("models")
     names = [names] if isinstance(names, (str, dict)) else names
     if names is not None and not isinstance(names, list):
-        log.add("bad-header", log.spot(HEADER_PLACE, header, "models"), f"models is {shown(names)}; write a list")
+        log.add("bad-header", log.spot(HEADER_PLACE, header, "models"), f"models is {shorten_value(names)}; write a list")
         return ()
     before = len(log.found)
     if not names:
@@ -76,7 +76,7 @@ def named_models(header: Mapping[str, Any], collections: Collections | None, log
     if not models and not wrong:
         text = "every named collection is empty; name a model, or give --model to the run"
         log.add("no-models-left", log.spot(HEADER_PLACE, header, "models"), text)
-    return tuple(litellm_name(name) for name in models)
+    return tuple(convert_to_litellm_name(name) for name in models)
 
 
 class _ModelReader:
@@ -94,52 +94,59 @@ class _ModelReader:
 
     def _one(self, value: Any) -> Iterator[str]:
         if isinstance(value, dict):
-            name = model_text(value)
+            name = read_model_name(value)
             if name is None:
                 self._refuse(value)
                 return
             yield name
         elif isinstance(value, str):
-            yield from self._text(value.strip(), ())
+            yield from self._read_model_text(value.strip(), ())
         else:
-            self._log.add("unknown-collection", self._spot, f"{shown(value)} is no model; write `provider:model`")
+            self._log.add("unknown-collection", self._spot, f"{shorten_value(value)} is no model; write `provider:model`")
 
-    def _text(self, name: str, within: tuple[str, ...]) -> Iterator[str]:
+    def _read_model_text(self, name: str, within: tuple[str, ...]) -> Iterator[str]:
         if ":" in name:
             yield name
             return
         if self._collections is None and "/" not in name and name:
-            text = f"{shown(name)} is a collection of models, and no folder of them is known: give it with --models-dir, or the run --model"
+            text = (
+                f"{shorten_value(name)} is a collection of models, and no folder of them is known: give it with "
+                "--models-dir, or the run --model"
+            )
             self._log.add("no-collections", self._spot, text)
             return
         collections = self._collections or {}
         members = collections.get(name)
         if members is None or name in within:
-            self._log.add("unknown-collection", self._spot, self._unknown(name, collections))
+            self._log.add("unknown-collection", self._spot, self._describe_unknown_model(name, collections))
             return
         if not members:
             self._log.add("empty-collection", self._spot, f"the collection {name} has no models")
         for member in members:
-            yield from self._text(member, (*within, name))
+            yield from self._read_model_text(member, (*within, name))
 
-    def _unknown(self, name: str, collections: Collections) -> str:
+    def _describe_unknown_model(self, name: str, collections: Collections) -> str:
         known = ", ".join(sorted(collections)) or "none"
         provider, _, model = name.partition("/")
-        meant = f"; write `{provider}:{model}`" if model else ""
-        return f"{shown(name) or 'an empty text'} is neither `provider:model` nor a collection{meant}; collections: {known}"
+        hint = f"; write `{provider}:{model}`" if model else ""
+        return (
+            f"{shorten_value(name) or 'an empty text'} is neither `provider:model` nor a collection{hint}; collections: {known}"
+        )
 
     def _refuse(self, value: Mapping[str, Any]) -> None:
         if not _CUSTOM_KEYS & value.keys():
-            self._log.add("unknown-collection", self._spot, f"{shown(value)} is no model; write `provider:model`")
+            self._log.add("unknown-collection", self._spot, f"{shorten_value(value)} is no model; write `provider:model`")
             return
         name = str(value.get("id", "my-model")).rpartition(":")[2]
         base = str(value.get("url", "https://...")).removesuffix("/chat/completions")
         entry = f"{{models: {{{name}: {{model: openai/{value.get('modelName', name)}, api_base: {base}}}}}}}"
-        text = f"{shown(name)} has an address of its own; write into models.yaml: {entry}, and name it with --model {name}"
+        text = (
+            f"{shorten_value(name)} has an address of its own; write into models.yaml: {entry}, and name it with --model {name}"
+        )
         self._log.add("custom-model", self._spot, text)
 
 
-def model_text(value: Any) -> str | None:
+def read_model_name(value: Any) -> str | None:
     """`provider:model` of a text, or of the mapping that `- openai: gpt-4o` is; None: it is neither."""
     if isinstance(value, dict) and len(value) == 1:
         ((provider, model),) = value.items()
@@ -147,7 +154,7 @@ def model_text(value: Any) -> str | None:
     return value.strip() if isinstance(value, str) and ":" in value else None
 
 
-def named_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[Judge, ...]:
+def read_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[Judge, ...]:
     """The judges of `evaluationConfig.llm-coverage.judges`, with models as litellm writes them; none: the usual ones judge."""
     settings = header.get("evaluationConfig")
     coverage = settings.get("llm-coverage") if isinstance(settings, dict) else None
@@ -160,7 +167,7 @@ def named_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[Judge, ...
     if judges is None:
         return ()
     if not isinstance(judges, list):
-        log.add("bad-judge", log.spot(HEADER_PLACE, coverage, "judges"), f"judges is {shown(judges)}; write a list")
+        log.add("bad-judge", log.spot(HEADER_PLACE, coverage, "judges"), f"judges is {shorten_value(judges)}; write a list")
         return ()
     read = [_judge(value, log, log.spot(HEADER_PLACE, judges, place)) for place, value in enumerate(judges)]
     return tuple(dict.fromkeys(judge for judge in read if judge is not None))
@@ -168,9 +175,9 @@ def named_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[Judge, ...
 
 def _judge(value: Any, log: FindingLog, spot: Any) -> Judge | None:
     values = value if isinstance(value, dict) else {"model": value}
-    name, approach = model_text(values.get("model")), values.get("approach", JUDGING_APPROACHES[0])
+    name, approach = read_model_name(values.get("model")), values.get("approach", JUDGING_APPROACHES[0])
     if name is None or approach not in JUDGING_APPROACHES:
         allowed = f"{{model: provider:model, approach: {' | '.join(JUDGING_APPROACHES)}}}"
-        log.add("bad-judge", spot, f"the judge {shown(value)} cannot be read; allowed: {allowed}")
+        log.add("bad-judge", spot, f"the judge {shorten_value(value)} cannot be read; allowed: {allowed}")
         return None
-    return Judge(litellm_name(name), approach)
+    return Judge(convert_to_litellm_name(name), approach)

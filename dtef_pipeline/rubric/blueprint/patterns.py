@@ -1,6 +1,6 @@
 """Patterns of blueprints: JavaScript's regular expressions, searched by the package `regex` within a time limit.
 
-`python_pattern` translates what the two write differently. Patterns have no flags, except that `i` functions ignore case.
+`translate_pattern` translates what the two write differently. Patterns have no flags, except that `i` functions ignore case.
 JavaScript differs in rare cases: there a character beyond U+FFFF counts as two, a reference to a group that matched nothing matches the
 empty text, `\\cJ` is a control character, and `^*` or two groups of one name are refused.
 """
@@ -52,7 +52,7 @@ class CompiledPattern(NamedTuple):
     machine: Any
     """A compiled pattern of the package `regex`."""
 
-    def found_in(self, text: str) -> bool:
+    def matches_in(self, text: str) -> bool:
         """Whether the pattern matches anywhere in the text; SearchTooLong when that takes longer than `LONGEST_SEARCH`."""
         try:
             return self.machine.search(replace_folding_letters(text), timeout=LONGEST_SEARCH) is not None
@@ -68,7 +68,7 @@ def replace_folding_letters(text: str) -> str:
 
 def compile_pattern(pattern: str, ignore_case: bool = False) -> CompiledPattern:
     """The pattern, ready to be searched for; BadPattern where it is none. Compiled once per process."""
-    result = _compile(pattern, ignore_case)
+    result = _compile_or_explain(pattern, ignore_case)
     if isinstance(result, str):
         raise BadPattern(result)
     return result
@@ -76,18 +76,18 @@ def compile_pattern(pattern: str, ignore_case: bool = False) -> CompiledPattern:
 
 def pattern_fault(pattern: str, ignore_case: bool = False) -> str | None:
     """Why a text is no pattern; None: it is one."""
-    result = _compile(pattern, ignore_case)
+    result = _compile_or_explain(pattern, ignore_case)
     return result if isinstance(result, str) else None
 
 
 @functools.lru_cache(maxsize=4096)
-def _compile(pattern: str, ignore_case: bool) -> CompiledPattern | str:
+def _compile_or_explain(pattern: str, ignore_case: bool) -> CompiledPattern | str:
     import regex
 
     try:
         _check_size(pattern)
         return CompiledPattern(
-            regex.compile(python_pattern(replace_folding_letters(pattern)), regex.V0 | (regex.I if ignore_case else 0))
+            regex.compile(translate_pattern(replace_folding_letters(pattern)), regex.V0 | (regex.I if ignore_case else 0))
         )
     except BadPattern as fault:
         return str(fault)
@@ -108,7 +108,7 @@ def _check_size(pattern: str) -> None:
         raise BadPattern(f"its parts have to occur more than {LARGEST_PATTERN:,} times")
 
 
-def python_pattern(pattern: str) -> str:
+def translate_pattern(pattern: str) -> str:
     """A pattern of JavaScript's as `regex` writes it; BadPattern for what only `regex` takes."""
     return _TOKEN.sub(_translate, pattern)
 
@@ -128,7 +128,7 @@ def _translate(token: re.Match[str]) -> str:
         return _translate_escape(token["escape"])
     if token["any"]:
         return "(?s:.)"
-    return {"[]": "(?!)", "$": r"\Z", ".": _caseless_set("^\n\r\u2028\u2029"), "{": r"\{"}[token[0]]
+    return {"[]": "(?!)", "$": r"\Z", ".": _make_caseless_set("^\n\r\u2028\u2029"), "{": r"\{"}[token[0]]
 
 
 def _translate_escape(escape: str) -> str:
@@ -136,13 +136,13 @@ def _translate_escape(escape: str) -> str:
     if kind in "bB":
         return rf"(?a:\{kind})"
     if kind.lower() in _NAMED_SETS:
-        return _caseless_set(f"{'^' if kind.isupper() else ''}{_NAMED_SETS[kind.lower()]}")
+        return _make_caseless_set(f"{'^' if kind.isupper() else ''}{_NAMED_SETS[kind.lower()]}")
     if kind == "k" and len(escape) > 1:
         return f"(?P={escape[2:-1]})"
-    return _plain_escape(escape)
+    return _translate_plain_escape(escape)
 
 
-def _caseless_set(members: str) -> str:
+def _make_caseless_set(members: str) -> str:
     """A set that has both cases of its letters; `regex` looks through it several times faster when it need not try both."""
     return f"(?-i:[{members}])"
 
@@ -153,15 +153,15 @@ def _translate_in_set(token: re.Match[str]) -> str:
     if kind := token["named"]:
         hyphen = r"\-" if token["hyphen"] else ""
         return f"{hyphen}{(_NAMED_SETS | _OTHERS_IN_SET)[kind]}"
-    return _plain_escape(token["escape"]) if token["escape"] != "b" else r"\x08"
+    return _translate_plain_escape(token["escape"]) if token["escape"] != "b" else r"\x08"
 
 
-def _plain_escape(escape: str) -> str:
+def _translate_plain_escape(escape: str) -> str:
     """An escape that stands for one character: letters without a meaning of their own stand for themselves."""
     letter = escape if len(escape) == 1 and escape.isalpha() and escape not in "cfnrtv" else ""
     return letter or f"\\{escape}"
 
 
-def word_count(text: str) -> int:
+def count_words(text: str) -> int:
     """How many runs of characters are not white space, as JavaScript sees white space (`\\S+`)."""
     return sum(1 for _ in _WORD_RUN.finditer(text))

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from dtef_pipeline.rubric.blueprint.blueprint_yaml import YamlFault, read_yaml, scalar_text
-from dtef_pipeline.rubric.blueprint.findings import FindingLog, Spot, shown
+from dtef_pipeline.rubric.blueprint.blueprint_yaml import YamlFault, format_scalar, read_yaml
+from dtef_pipeline.rubric.blueprint.findings import FindingLog, Spot, shorten_value
 from dtef_pipeline.rubric.blueprint.function_names import (
     EXTERNAL_FUNCTIONS,
     POINT_FUNCTIONS,
     REFERENCE_FUNCTION,
     PatternFault,
-    argument_fault,
-    canonical_name,
-    pattern_faults,
+    check_argument,
+    check_patterns,
+    find_canonical_name,
 )
 from dtef_pipeline.rubric.blueprint.model import FUNCTION_KIND, TEXT_KIND, Criterion
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.text.counted import list_first_names
 
 LEAST_WEIGHT, MOST_WEIGHT = 0.1, 10.0
 _WEIGHT_KEYS = ("weight", "multiplier")
@@ -30,7 +30,7 @@ _POINT_KEYS = (*_TEXT_KEYS, "fn", *_ARGUMENT_KEYS, *_WEIGHT_KEYS, "citation")
 _AFTER_A_FUNCTION = (*_WEIGHT_KEYS, "citation")
 _CALL_TEXT = re.compile(r"\$([A-Za-z_]\w*)\s*(?::\s*(.*))?", re.DOTALL)
 _QUOTE_MARKS = "\"'"
-_MOST_DEFINITIONS_TOLD = 8
+_MOST_DEFINITIONS_LISTED = 8
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -48,171 +48,183 @@ class PointReader:
     left_out: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._definitions_told = and_more(list(self.definitions), _MOST_DEFINITIONS_TOLD) or "none"
+        self._definitions_told = list_first_names(list(self.definitions), _MOST_DEFINITIONS_LISTED) or "none"
 
-    def block(self, values: Any, block: str, place: str, line: int | None) -> list[Criterion]:
+    def read_block(self, values: Any, block: str, place: str, line: int | None) -> list[Criterion]:
         """The criteria of a block, as it stands in the file; those that have an error are left out."""
         if not isinstance(values, list):
-            self._leave_out("rubric-not-a-list", Spot(f"{place} {block}", line), f"`{block}` is {shown(values)}; write a list")
+            self._leave_out(
+                "rubric-not-a-list", Spot(f"{place} {block}", line), f"`{block}` is {shorten_value(values)}; write a list"
+            )
             return []
         criteria: list[Criterion] = []
         paths = 0
         for position, value in enumerate(values):
             spot = self.log.spot(f"{place} {block}[{position}]", values, position)
             if isinstance(value, list):
-                path = self._path(value, Criterion(block, paths, 0, TEXT_KIND, None), spot)
+                path = self._read_path(value, Criterion(block, paths, 0, TEXT_KIND, None), spot)
                 paths += bool(path)
                 criteria += path
-            elif value is not None and (read := self._point(value, Criterion(block, None, position, TEXT_KIND, None), spot)):
+            elif value is not None and (
+                read := self._read_point(value, Criterion(block, None, position, TEXT_KIND, None), spot)
+            ):
                 criteria.append(read)
         return criteria
 
-    def _path(self, values: list[Any], blank: Criterion, spot: Spot) -> list[Criterion]:
+    def _read_path(self, values: list[Any], blank: Criterion, spot: Spot) -> list[Criterion]:
         """The criteria of one alternative path; none: it is empty."""
         members = [(position, value) for position, value in enumerate(values) if value is not None and value != []]
         criteria = []
         for position, value in members:
             here = self.log.spot(f"{spot.place}[{position}]", values, position)
             if isinstance(value, list):
-                self._leave_out("nested-too-deep", here, f"a list in a path: {shown(value)}; write its criteria into the path")
-            elif read := self._point(value, replace(blank, position=position), here):
+                self._leave_out(
+                    "nested-too-deep", here, f"a list in a path: {shorten_value(value)}; write its criteria into the path"
+                )
+            elif read := self._read_point(value, replace(blank, position=position), here):
                 criteria.append(read)
         if len(members) == 1:
             text = "the only criterion of an alternative path; write it without the inner list, unless it is an alternative"
             self.log.add("single-element-path", spot, text)
         return criteria
 
-    def _point(self, value: Any, blank: Criterion, spot: Spot) -> Criterion | None:
+    def _read_point(self, value: Any, blank: Criterion, spot: Spot) -> Criterion | None:
         """`blank` says where the criterion belongs; None: it has an error."""
         if isinstance(value, str):
-            return self._written_text(value, blank, spot)
+            return self._read_text(value, blank, spot)
         if isinstance(value, dict):
-            return self._object(value, blank, spot)
-        return self._bad_point(spot, f"{shown(value)} is no text; put quotes around it")
+            return self._read_object(value, blank, spot)
+        return self._report_bad_point(spot, f"{shorten_value(value)} is no text; put quotes around it")
 
-    def _written_text(self, text: str, blank: Criterion, spot: Spot) -> Criterion | None:
+    def _read_text(self, text: str, blank: Criterion, spot: Spot) -> Criterion | None:
         if not text.strip():
-            return self._bad_point(spot, "the criterion is empty; write what a response is to have")
+            return self._report_bad_point(spot, "the criterion is empty; write what a response is to have")
         if not text.startswith("$"):
             return replace(blank, text=text)
         called = _CALL_TEXT.fullmatch(text.strip())
         name = called[1] if called else ""
-        if called is None or not self._known(name):
-            return self._unknown_function(text, replace(blank, fn=text[1:].strip()), spot)
+        if called is None or not self._is_known_function(name):
+            return self._report_unknown_function(text, replace(blank, fn=text[1:].strip()), spot)
         if not called[2]:
-            return self._function(name, None, blank, spot)
+            return self._read_function(name, None, blank, spot)
         rest = called[2].strip()
         self.log.add(
-            "dollar-string", spot, f"`{shown(text)}` is a text and is read as the function ${name}; write `${name}: ...`"
+            "dollar-string",
+            spot,
+            f"`{shorten_value(text)}` is a text and is read as the function ${name}; write `${name}: ...`",
         )
-        return self._function(name, self._argument(name, rest), replace(blank, source=text), spot)
+        return self._read_function(name, self._parse_argument(name, rest), replace(blank, source=text), spot)
 
-    def _argument(self, name: str, rest: str) -> Any:
+    def _parse_argument(self, name: str, rest: str) -> Any:
         """What stands behind `$name: ` in a text, as the function's argument; what is no YAML stays a text."""
-        if name == REFERENCE_FUNCTION or POINT_FUNCTIONS[canonical_name(name) or "js"].takes_text:
-            return _unquoted(rest)
+        if name == REFERENCE_FUNCTION or POINT_FUNCTIONS[find_canonical_name(name) or "js"].takes_text:
+            return _strip_quotes(rest)
         try:
             return next(iter(read_yaml(rest).values), None)
         except YamlFault:
             return rest
 
-    def _known(self, name: str) -> bool:
-        return name == REFERENCE_FUNCTION or name in self.other_functions or canonical_name(name) is not None
+    def _is_known_function(self, name: str) -> bool:
+        return name == REFERENCE_FUNCTION or name in self.other_functions or find_canonical_name(name) is not None
 
-    def _object(self, value: dict[str, Any], blank: Criterion, spot: Spot) -> Criterion | None:
+    def _read_object(self, value: dict[str, Any], blank: Criterion, spot: Spot) -> Criterion | None:
         called = next((key for key in value if key.startswith("$")), None)
         text = next((value[key] for key in _TEXT_KEYS if value.get(key)), None)
         if (called or value.get("fn")) and text is not None:
-            return self._leave_out("text-and-function", spot, f"both a text and a function: {shown(value)}; write two criteria")
+            return self._leave_out(
+                "text-and-function", spot, f"both a text and a function: {shorten_value(value)}; write two criteria"
+            )
         if called is None and not value.get("fn") and text is None:
-            return self._cited(value, blank, spot)
-        weighed = self._weighed(value, blank, spot)
+            return self._read_cited(value, blank, spot)
+        weighed = self._add_weight(value, blank, spot)
         if weighed is None:
             return None
         if called is not None:
-            self.log.unknown_keys(value, (called, *_AFTER_A_FUNCTION), spot.place)
-            return self._function(called[1:], value[called], weighed, spot, value)
-        self.log.unknown_keys(value, _POINT_KEYS, spot.place)
+            self.log.check_unknown_keys(value, (called, *_AFTER_A_FUNCTION), spot.place)
+            return self._read_function(called[1:], value[called], weighed, spot, value)
+        self.log.check_unknown_keys(value, _POINT_KEYS, spot.place)
         for names in (_TEXT_KEYS, _ARGUMENT_KEYS, _WEIGHT_KEYS):
-            self.log.second_names(value, names, spot.place)
+            self.log.check_second_names(value, names, spot.place)
         if text is not None:
             return (
                 replace(weighed, text=text)
                 if _is_text(text)
-                else self._bad_point(spot, f"{shown(text)} is no text; put quotes around it")
+                else self._report_bad_point(spot, f"{shorten_value(text)} is no text; put quotes around it")
             )
         if not isinstance(value["fn"], str):
-            return self._bad_point(spot, f"fn is {shown(value['fn'])}; write the name of a function")
+            return self._report_bad_point(spot, f"fn is {shorten_value(value['fn'])}; write the name of a function")
         args = next((value[key] for key in _ARGUMENT_KEYS if value.get(key) is not None), None)
-        return self._function(value["fn"], args, weighed, spot, value)
+        return self._read_function(value["fn"], args, weighed, spot, value)
 
-    def _cited(self, value: dict[str, Any], blank: Criterion, spot: Spot) -> Criterion | None:
+    def _read_cited(self, value: dict[str, Any], blank: Criterion, spot: Spot) -> Criterion | None:
         """`{text: citation}`, the only form in which a criterion's text is a key."""
         (key, citation), *others = value.items() if value else (("", None),)
         if others or key in _POINT_KEYS or not key.strip() or not isinstance(citation, str):
-            return self._bad_point(
-                spot, f"a mapping without text or function: {shown(value)}; if it is a text, put quotes around it"
+            return self._report_bad_point(
+                spot, f"a mapping without text or function: {shorten_value(value)}; if it is a text, put quotes around it"
             )
         return replace(blank, text=key, citation=citation)
 
-    def _weighed(self, value: dict[str, Any], blank: Criterion, spot: Spot) -> Criterion | None:
+    def _add_weight(self, value: dict[str, Any], blank: Criterion, spot: Spot) -> Criterion | None:
         """With weight and citation; None: the weight cannot be used."""
-        weight = weight_of(value, _WEIGHT_KEYS)
+        weight = read_weight(value, _WEIGHT_KEYS)
         if weight is None:
             got = next(value[key] for key in _WEIGHT_KEYS if value.get(key) is not None)
             return self._leave_out(
-                "weight-out-of-range", spot, f"the weight is {weight_shown(got)}; write a number from 0.1 to 10"
+                "weight-out-of-range", spot, f"the weight is {format_bad_weight(got)}; write a number from 0.1 to 10"
             )
-        return replace(blank, weight=weight, citation=citation_text(value.get("citation")))
+        return replace(blank, weight=weight, citation=format_citation(value.get("citation")))
 
-    def _function(
+    def _read_function(
         self, name: str, args: Any, blank: Criterion, spot: Spot, beside: Mapping[str, Any] = _NOTHING
     ) -> Criterion | None:
         """`beside`: the mapping that the function stands in."""
         if name == REFERENCE_FUNCTION:
-            return self._referred(args, blank, spot, beside)
+            return self._resolve_reference(args, blank, spot, beside)
         if name in self.other_functions:
             return replace(blank, kind=FUNCTION_KIND, fn=name, args=args)
-        known = canonical_name(name)
+        known = find_canonical_name(name)
         if known is None:
-            return self._unknown_function(f"${name}", replace(blank, fn=name, args=args), spot)
+            return self._report_unknown_function(f"${name}", replace(blank, fn=name, args=args), spot)
         criterion = replace(blank, kind=FUNCTION_KIND, fn=known, args=args)
         if known in EXTERNAL_FUNCTIONS:
             self.log.add("external-call", spot, f"${known} asks an external service, which is not done; it stays unscored")
             return criterion
-        code, fault = "bad-arguments", argument_fault(known, args)
+        code, fault = "bad-arguments", check_argument(known, args)
         if fault is None:
-            code, fault = "bad-regex", next(iter(pattern_faults(known, args, self.pattern_fault)), None)
+            code, fault = "bad-regex", next(iter(check_patterns(known, args, self.pattern_fault)), None)
         if fault is not None:
             self.log.add(code, spot, fault)
         return replace(criterion, fault=fault)
 
-    def _unknown_function(self, written: str, criterion: Criterion, spot: Spot) -> Criterion:
-        text = f"`{shown(written)}`: no function has this name; if it is a text, write `text: ...`"
+    def _report_unknown_function(self, written: str, criterion: Criterion, spot: Spot) -> Criterion:
+        text = f"`{shorten_value(written)}`: no function has this name; if it is a text, write `text: ...`"
         self.log.add("unknown-function", spot, text)
-        return replace(criterion, kind=FUNCTION_KIND, fault=f"unknown function {shown(criterion.fn)}")
+        return replace(criterion, kind=FUNCTION_KIND, fault=f"unknown function {shorten_value(criterion.fn)}")
 
-    def _referred(self, args: Any, blank: Criterion, spot: Spot, beside: Mapping[str, Any]) -> Criterion | None:
+    def _resolve_reference(self, args: Any, blank: Criterion, spot: Spot, beside: Mapping[str, Any]) -> Criterion | None:
         """The criterion that a definition of the header stands for; weight and citation beside the reference win."""
         name = args.get("name") if isinstance(args, dict) else args
         definition = self.definitions.get(name) if isinstance(name, str) else None
         if definition is None:
-            text = f"$ref: {shown(name)} names no definition; there are: {self._definitions_told}"
+            text = f"$ref: {shorten_value(name)} names no definition; there are: {self._definitions_told}"
             return self._leave_out("unknown-reference", spot, text)
         if not isinstance(definition, (str, dict)):
-            return self._bad_point(spot, f"the definition {name!r} is {shown(definition)}; write a script or a criterion")
-        if isinstance(definition, dict) and _refers(definition):
+            return self._report_bad_point(
+                spot, f"the definition {name!r} is {shorten_value(definition)}; write a script or a criterion"
+            )
+        if isinstance(definition, dict) and _is_reference(definition):
             return self._leave_out("unknown-reference", spot, f"the definition {name!r} refers to another; write it out")
         if isinstance(definition, str):
-            return self._function("js", definition, replace(blank, ref=name), spot)
-        read = self._object(definition, replace(blank, weight=1.0, citation=None), spot)
+            return self._read_function("js", definition, replace(blank, ref=name), spot)
+        read = self._read_object(definition, replace(blank, weight=1.0, citation=None), spot)
         if read is None:
             return None
         weighed = any(beside.get(key) is not None for key in _WEIGHT_KEYS)
         weight, citation = (blank if weighed else read).weight, blank.citation or read.citation
         return replace(read, ref=name, weight=weight, citation=citation)
 
-    def _bad_point(self, spot: Spot, text: str) -> Criterion | None:
+    def _report_bad_point(self, spot: Spot, text: str) -> Criterion | None:
         return self._leave_out("bad-point", spot, text)
 
     def _leave_out(self, code: str, spot: Spot, text: str) -> Criterion | None:
@@ -222,7 +234,7 @@ class PointReader:
         return None
 
 
-def weight_of(value: Mapping[str, Any], keys: Collection[str]) -> float | None:
+def read_weight(value: Mapping[str, Any], keys: Collection[str]) -> float | None:
     """The weight under the first of the keys that has one, 1 where none has; None: it is no number from 0.1 to 10."""
     weight = next((value[key] for key in keys if value.get(key) is not None), 1.0)
     if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not LEAST_WEIGHT <= weight <= MOST_WEIGHT:
@@ -230,23 +242,23 @@ def weight_of(value: Mapping[str, Any], keys: Collection[str]) -> float | None:
     return float(weight)
 
 
-def weight_shown(value: object) -> str:
+def format_bad_weight(value: object) -> str:
     """A weight that cannot be used, as a message shows it."""
-    return f"{shown(value)}, in quotes" if isinstance(value, str) else shown(value)
+    return f"{shorten_value(value)}, in quotes" if isinstance(value, str) else shorten_value(value)
 
 
-def citation_text(value: Any) -> str | None:
+def format_citation(value: Any) -> str | None:
     """A citation in one line: a text, `{title, url}`, or a list of these; None: there is none."""
     if isinstance(value, list):
-        return "; ".join(text for one in value if (text := citation_text(one))) or None
+        return "; ".join(text for one in value if (text := format_citation(one))) or None
     if isinstance(value, dict):
-        title = citation_text(value.get("title") or value.get("name"))
-        url = citation_text(value.get("url"))
+        title = format_citation(value.get("title") or value.get("name"))
+        url = format_citation(value.get("url"))
         return f"{title} ({url})" if title and url else title or url
-    return None if value is None or value == "" else scalar_text(value)
+    return None if value is None or value == "" else format_scalar(value)
 
 
-def _unquoted(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     """Without one pair of enclosing quotes, if that quote does not occur inside; nothing is unescaped."""
     mark = text[:1]
     if len(text) > 1 and mark in _QUOTE_MARKS and text.endswith(mark) and mark not in text[1:-1]:
@@ -258,5 +270,5 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _refers(definition: Mapping[str, Any]) -> bool:
+def _is_reference(definition: Mapping[str, Any]) -> bool:
     return f"${REFERENCE_FUNCTION}" in definition or definition.get("fn") == REFERENCE_FUNCTION

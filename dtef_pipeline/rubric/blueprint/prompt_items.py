@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from dtef_pipeline.rubric.blueprint.blueprint_yaml import number_text
-from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, FindingLog, Spot, shown
-from dtef_pipeline.rubric.blueprint.model import SHOULD, SHOULD_NOT, Criterion, PromptItem, Turn, prompt_hash
-from dtef_pipeline.rubric.blueprint.points import PointReader, citation_text, weight_of, weight_shown
+from dtef_pipeline.rubric.blueprint.blueprint_yaml import format_js_number
+from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, FindingLog, Spot, shorten_value
+from dtef_pipeline.rubric.blueprint.model import SHOULD, SHOULD_NOT, Criterion, PromptItem, Turn, hash_prompt
+from dtef_pipeline.rubric.blueprint.points import PointReader, format_bad_weight, format_citation, read_weight
 
 PROMPT_TEXT_KEYS = ("prompt", "promptText")
 IDEAL_KEYS = ("ideal", "idealResponse")
@@ -48,51 +48,51 @@ class PromptReader:
     _ids: set[str] = field(default_factory=set, init=False)
     _times: dict[str, int] = field(default_factory=dict, init=False)
 
-    def item(self, value: Any, place: str, spot: Spot) -> PromptItem | None:
+    def read_prompt_item(self, value: Any, place: str, spot: Spot) -> PromptItem | None:
         """The prompt, or None where it has an error."""
         if not isinstance(value, dict):
-            return self._leave_out("bad-prompt", spot, f"{shown(value)} is no prompt; write a mapping with `prompt:`")
-        self.log.unknown_keys(value, _KNOWN_PROMPT_KEYS, place)
+            return self._leave_out("bad-prompt", spot, f"{shorten_value(value)} is no prompt; write a mapping with `prompt:`")
+        self.log.check_unknown_keys(value, _KNOWN_PROMPT_KEYS, place)
         for names in (PROMPT_TEXT_KEYS, IDEAL_KEYS, SHOULD_KEYS, IMPORTANCE_KEYS):
-            self.log.second_names(value, names, place)
+            self.log.check_second_names(value, names, place)
         before = len(self.log.found)
         item = self._read(value, place, spot)
         # An error in a criterion leaves the criterion out, and the prompt in.
         if item is None or any(found.level == "error" and found.place == place for found in self.log.found[before:]):
             self.left_out += 1
             return None
-        return self._named(value, item, spot)
+        return self._assign_id(value, item, spot)
 
     def _read(self, value: dict[str, Any], place: str, spot: Spot) -> PromptItem | None:
-        turns = self._turns(value, place, spot)
+        turns = self._read_turns(value, place, spot)
         if turns is None:
             return None
         wrong = self.points.left_out
-        criteria = self._criteria(value, place, spot)
-        weight = weight_of(value, IMPORTANCE_KEYS)
+        criteria = self._read_criteria(value, place, spot)
+        weight = read_weight(value, IMPORTANCE_KEYS)
         if weight is None:
             got = next(value[key] for key in IMPORTANCE_KEYS if value.get(key) is not None)
-            self.log.add("weight-out-of-range", spot, f"the weight is {weight_shown(got)}; write a number from 0.1 to 10")
-        ideal = self._text(value, IDEAL_KEYS, place)
+            self.log.add("weight-out-of-range", spot, f"the weight is {format_bad_weight(got)}; write a number from 0.1 to 10")
+        ideal = self._read_prompt_text(value, IDEAL_KEYS, place)
         if criteria or wrong == self.points.left_out:
-            self._look_at_criteria(criteria, ideal, spot)
+            self._check_criteria(criteria, ideal, spot)
         return PromptItem(
             id="",
             turns=turns,
-            systems=self._systems(value, place),
-            temperatures=self._temperatures(value, place),
+            systems=self._read_systems(value, place),
+            temperatures=self._read_temperatures(value, place),
             criteria=tuple(criteria),
             ideal=ideal,
             weight=weight or 1.0,
-            description=self._text(value, ("description",), place),
-            citation=citation_text(next((value[key] for key in CITATION_KEYS if value.get(key)), None)),
-            render_as=self._text(value, ("render_as",), place) or self.settings.render_as,
+            description=self._read_prompt_text(value, ("description",), place),
+            citation=format_citation(next((value[key] for key in CITATION_KEYS if value.get(key)), None)),
+            render_as=self._read_prompt_text(value, ("render_as",), place) or self.settings.render_as,
         )
 
-    def _turns(self, value: dict[str, Any], place: str, spot: Spot) -> tuple[Turn, ...] | None:
+    def _read_turns(self, value: dict[str, Any], place: str, spot: Spot) -> tuple[Turn, ...] | None:
         messages = value.get("messages")
         if not messages:
-            text = self._text(value, PROMPT_TEXT_KEYS, place)
+            text = self._read_prompt_text(value, PROMPT_TEXT_KEYS, place)
             if not text:
                 if not any(_is_given(value.get(key)) for key in PROMPT_TEXT_KEYS):
                     below = "; a list of prompts below the header stands without `prompts:`" if "prompts" in value else ""
@@ -102,25 +102,29 @@ class PromptReader:
         if any(value.get(key) for key in PROMPT_TEXT_KEYS):
             self.log.add("prompt-and-messages", spot, "both prompt and messages; the messages are sent")
         if not isinstance(messages, list):
-            self.log.add("bad-message", self.log.spot(place, value, "messages"), f"messages is {shown(messages)}; write a list")
+            self.log.add(
+                "bad-message", self.log.spot(place, value, "messages"), f"messages is {shorten_value(messages)}; write a list"
+            )
             return None
-        turns = [self._turn(message, messages, number, place) for number, message in enumerate(messages)]
+        turns = [self._read_message(message, messages, number, place) for number, message in enumerate(messages)]
         read = tuple(turn for turn in turns if turn is not None)
         return read if len(read) == len(turns) and self._can_be_asked(read, spot) else None
 
-    def _turn(self, message: Any, messages: list[Any], number: int, place: str) -> Turn | None:
+    def _read_message(self, message: Any, messages: list[Any], number: int, place: str) -> Turn | None:
         here = self.log.spot(f"{place} messages[{number}]", messages, number)
-        role, text = _role_and_content(message)
+        role, text = _split_message(message)
         if role is None:
-            self.log.add("bad-message", here, f"{shown(message)} is no message; write `- user: text` or `- assistant: text`")
+            self.log.add(
+                "bad-message", here, f"{shorten_value(message)} is no message; write `- user: text` or `- assistant: text`"
+            )
             return None
         if isinstance(text, (int, float)) and not isinstance(text, bool):
-            text = number_text(text)
+            text = format_js_number(text)
         if not (isinstance(text, str) or (text is None and role == "assistant")):
-            self.log.add("bad-message", here, f"what the {role} says is {shown(text)}; write a text")
+            self.log.add("bad-message", here, f"what the {role} says is {shorten_value(text)}; write a text")
             return None
         if "role" in message:
-            self.log.unknown_keys(message, ("role", "content"), here.place)
+            self.log.check_unknown_keys(message, ("role", "content"), here.place)
         return Turn(role, text)
 
     def _can_be_asked(self, turns: tuple[Turn, ...], spot: Spot) -> bool:
@@ -137,30 +141,34 @@ class PromptReader:
             return False
         return True
 
-    def _text(self, value: dict[str, Any], keys: tuple[str, ...], place: str) -> str | None:
+    def _read_prompt_text(self, value: dict[str, Any], keys: tuple[str, ...], place: str) -> str | None:
         """The first text under the keys; numbers are texts too. Anything else is an error of the prompt."""
         key = next((key for key in keys if _is_given(value.get(key))), "")
         text: Any = value.get(key)
         if not key:
             return None
         if isinstance(text, (int, float)) and not isinstance(text, bool):
-            return number_text(text)
+            return format_js_number(text)
         if not isinstance(text, str):
             self.log.add(
-                "bad-prompt", self.log.spot(place, value, key), f"`{key}` is {shown(text)}; write a text, with quotes around it"
+                "bad-prompt",
+                self.log.spot(place, value, key),
+                f"`{key}` is {shorten_value(text)}; write a text, with quotes around it",
             )
             return None
         return text
 
-    def _criteria(self, value: dict[str, Any], place: str, spot: Spot) -> list[Criterion]:
+    def _read_criteria(self, value: dict[str, Any], place: str, spot: Spot) -> list[Criterion]:
         given = [key for key in SHOULD_KEYS if value.get(key)]
         criteria = []
         for written, block in ((given[0] if given else SHOULD, SHOULD), (SHOULD_NOT, SHOULD_NOT)):
             if value.get(written):
-                criteria += self.points.block(value[written], block, place, self.log.lines.of(value, written))
+                criteria += self.points.read_block(
+                    value[written], block, place, self.log.lines.find_member_line(value, written)
+                )
         return criteria
 
-    def _look_at_criteria(self, criteria: list[Criterion], ideal: str | None, spot: Spot) -> None:
+    def _check_criteria(self, criteria: list[Criterion], ideal: str | None, spot: Spot) -> None:
         if not criteria and ideal is None:
             self.log.add("no-criteria", spot, "neither criteria nor an ideal answer: no response is scored; add `should:`")
         elif not criteria:
@@ -168,15 +176,15 @@ class PromptReader:
         if {criterion.block for criterion in criteria if criterion.path is not None} == {SHOULD, SHOULD_NOT}:
             self.log.add("paths-in-both-blocks", spot, "`should` and `should_not` both have alternative paths, numbered apart")
 
-    def _systems(self, value: dict[str, Any], place: str) -> tuple[str | None, ...]:
+    def _read_systems(self, value: dict[str, Any], place: str) -> tuple[str | None, ...]:
         if self.settings.systems is not None:
             if "system" in value:
                 text = "`system` is not used: every prompt is asked with the list of system prompts in the header"
                 self.log.add("system-and-systems", self.log.spot(place, value, "system"), text)
             return self.settings.systems
-        return (self._text(value, ("system",), place),) if "system" in value else (self.settings.system,)
+        return (self._read_prompt_text(value, ("system",), place),) if "system" in value else (self.settings.system,)
 
-    def _temperatures(self, value: dict[str, Any], place: str) -> tuple[float, ...]:
+    def _read_temperatures(self, value: dict[str, Any], place: str) -> tuple[float, ...]:
         if self.settings.temperatures:
             return self.settings.temperatures
         temperature = value.get("temperature")
@@ -186,25 +194,27 @@ class PromptReader:
             self.log.add(
                 "bad-prompt",
                 self.log.spot(place, value, "temperature"),
-                f"temperature is {shown(temperature)}; write a number from 0",
+                f"temperature is {shorten_value(temperature)}; write a number from 0",
             )
             return ()
         return (float(temperature),)
 
-    def _named(self, value: dict[str, Any], item: PromptItem, spot: Spot) -> PromptItem:
+    def _assign_id(self, value: dict[str, Any], item: PromptItem, spot: Spot) -> PromptItem:
         """The prompt with an id that no other has."""
         given = value.get("id")
-        name = number_text(given) if isinstance(given, (int, float)) and not isinstance(given, bool) else given
+        name = format_js_number(given) if isinstance(given, (int, float)) and not isinstance(given, bool) else given
         if not isinstance(name, str) or not name.strip():
-            name = f"hash-{prompt_hash(item)[:12]}"
-            got = "" if given in (None, "") else f": {shown(given)} is no text"
+            name = f"hash-{hash_prompt(item)[:12]}"
+            got = "" if given in (None, "") else f": {shorten_value(given)} is no text"
             self.log.add("no-prompt-id", spot, f"no id{got}; it is called {name}, which changes with its contents")
         if name in self._ids:
             first = name
             while name in self._ids:
                 self._times[first] = self._times.get(first, 1) + 1
                 name = f"{first}#{self._times[first]}"
-            self.log.add("duplicate-prompt-id", spot, f"another prompt has the id {shown(first)}; this one is called {name}")
+            self.log.add(
+                "duplicate-prompt-id", spot, f"another prompt has the id {shorten_value(first)}; this one is called {name}"
+            )
         self._ids.add(name)
         return replace(item, id=name)
 
@@ -225,14 +235,16 @@ def is_temperature(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
 
 
-def shared_settings(header: Mapping[str, Any], log: FindingLog) -> SharedSettings:
+def read_shared_settings(header: Mapping[str, Any], log: FindingLog) -> SharedSettings:
     """What a header says of system prompts, temperatures and display."""
-    systems, system = _header_systems(header, log)
+    systems, system = _read_header_systems(header, log)
     render_as = header.get("render_as")
-    return SharedSettings(systems, system, _header_temperatures(header, log), render_as if isinstance(render_as, str) else None)
+    return SharedSettings(
+        systems, system, _read_header_temperatures(header, log), render_as if isinstance(render_as, str) else None
+    )
 
 
-def _header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tuple[str | None, ...] | None, str | None]:
+def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tuple[str | None, ...] | None, str | None]:
     """The list of system prompts that every prompt is asked with, or else the one of prompts without their own."""
     single = next((key for key in ("system", "systemPrompt") if header.get(key)), "system")
     key = "systems" if header.get("systems") else single
@@ -242,45 +254,45 @@ def _header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tuple[s
         )
     values = header.get(key)
     if key != "systems" and not isinstance(values, list):
-        return None, _system_text(values, log.spot(HEADER_PLACE, header, key), log)
+        return None, _read_system_text(values, log.spot(HEADER_PLACE, header, key), log)
     values = values if isinstance(values, list) else [values]
-    read = [_system_text(value, log.spot(HEADER_PLACE, values, place), log) for place, value in enumerate(values)]
+    read = [_read_system_text(value, log.spot(HEADER_PLACE, values, place), log) for place, value in enumerate(values)]
     seen: set[str | None] = set()
     for place, value in enumerate(read):
         if value in seen:
-            text = f"the system prompt {shown(value)} stands twice in the list, and is asked with once"
+            text = f"the system prompt {shorten_value(value)} stands twice in the list, and is asked with once"
             log.add("system-twice", log.spot(HEADER_PLACE, values, place), text)
         seen.add(value)
     return tuple(dict.fromkeys(read)) or None, None
 
 
-def _system_text(value: Any, spot: Spot, log: FindingLog) -> str | None:
+def _read_system_text(value: Any, spot: Spot, log: FindingLog) -> str | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return number_text(value)
+        return format_js_number(value)
     if value is not None and not isinstance(value, str):
-        log.add("bad-header", spot, f"a system prompt is {shown(value)}; write a text, or null")
+        log.add("bad-header", spot, f"a system prompt is {shorten_value(value)}; write a text, or null")
         return None
     return value or None
 
 
-def _header_temperatures(header: Mapping[str, Any], log: FindingLog) -> tuple[float, ...]:
+def _read_header_temperatures(header: Mapping[str, Any], log: FindingLog) -> tuple[float, ...]:
     key = "temperatures" if header.get("temperatures") not in (None, []) else "temperature"
     values = header.get(key)
     values = [] if values is None else values if isinstance(values, list) else [values]
     spot = log.spot(HEADER_PLACE, header, key)
     sound = [float(value) for value in values if is_temperature(value)]
     if len(sound) < len(values):
-        log.add("bad-header", spot, f"{key} is {shown(values)}; write numbers from 0")
+        log.add("bad-header", spot, f"{key} is {shorten_value(values)}; write numbers from 0")
     if len(set(sound)) < len(sound):
         log.add(
             "temperature-twice",
             spot,
-            f"{key} is {shown(values)}: equal ones are asked once; to ask again, draw several responses",
+            f"{key} is {shorten_value(values)}: equal ones are asked once; to ask again, draw several responses",
         )
     return tuple(dict.fromkeys(sound))
 
 
-def _role_and_content(message: Any) -> tuple[str | None, Any]:
+def _split_message(message: Any) -> tuple[str | None, Any]:
     """The role and what is said, of `{role, content}` or of `{user: text}`; no role: it is neither."""
     if not isinstance(message, dict):
         return None, None

@@ -13,15 +13,15 @@ from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
     ReadDocuments,
     SourceLines,
     YamlFault,
+    format_scalar,
     read_json,
     read_yaml,
-    scalar_text,
 )
-from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, FindingLog, Spot, shown
+from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, FindingLog, Spot, shorten_value
 from dtef_pipeline.rubric.blueprint.function_names import PatternFault
 from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, Judge, PromptItem, ReadBlueprint
-from dtef_pipeline.rubric.blueprint.named_models import Collections, named_judges, named_models
-from dtef_pipeline.rubric.blueprint.points import PointReader, citation_text
+from dtef_pipeline.rubric.blueprint.named_models import Collections, read_judges, read_models
+from dtef_pipeline.rubric.blueprint.points import PointReader, format_citation
 from dtef_pipeline.rubric.blueprint.prompt_items import (
     CITATION_KEYS,
     IDEAL_KEYS,
@@ -29,7 +29,7 @@ from dtef_pipeline.rubric.blueprint.prompt_items import (
     SHOULD_KEYS,
     PromptReader,
     SharedSettings,
-    shared_settings,
+    read_shared_settings,
 )
 
 BLUEPRINT_SUFFIXES = (".civic.yml", ".weval.yml", ".yml", ".yaml", ".json")
@@ -58,7 +58,7 @@ class _Parts(NamedTuple):
     prompts: list[tuple[Any, int | None]]
 
 
-def blueprint_id(path: str | PurePath) -> str:
+def make_blueprint_id(path: str | PurePath) -> str:
     """The id of a blueprint from its path below the folder of blueprints: `compass/literal.yml` -> `compass__literal`."""
     name = PurePath(path).as_posix()
     suffix = next((suffix for suffix in BLUEPRINT_SUFFIXES if name.lower().endswith(suffix)), "")
@@ -84,7 +84,7 @@ def read_blueprint(
 
     Args:
         source: a `Path` is a file to read, a `str` is its text.
-        identifier: of the blueprint, as `blueprint_id` makes it.
+        identifier: of the blueprint, as `make_blueprint_id` makes it.
         collections: of models, by name; None: it is not known which there are.
         as_json: whether the text is JSON; None: where the file's name ends in `.json`.
         other_functions: names of point functions that others provide.
@@ -92,27 +92,27 @@ def read_blueprint(
     """
     as_json = isinstance(source, Path) and source.suffix.lower() == ".json" if as_json is None else as_json
     try:
-        documents = _documents(source, as_json)
+        documents = _load_documents(source, as_json)
     except YamlFault as fault:
         place = "" if fault.line is None else f"line {fault.line}"
         return ReadBlueprint(None, (BlueprintFinding("yaml", "error", place, fault.problem, fault.line),))
     log = FindingLog(documents.lines)
     parts = _split(documents, as_json)
-    _look_at_header(identifier, parts, log)
-    points = PointReader(log, _definitions(parts.header, log), pattern_fault, other_functions)
-    prompts = PromptReader(log, points, shared_settings(parts.header, log))
+    _check_header(identifier, parts, log)
+    points = PointReader(log, _read_definitions(parts.header, log), pattern_fault, other_functions)
+    prompts = PromptReader(log, points, read_shared_settings(parts.header, log))
     items = []
     for number, (value, line) in enumerate(parts.prompts):
         place = f"prompt {number}"
-        if (item := prompts.item(value, place, Spot(place, line))) is not None:
+        if (item := prompts.read_prompt_item(value, place, Spot(place, line))) is not None:
             items.append(item)
-    models = named_models(parts.header, collections, log)
-    judges = named_judges(parts.header, log)
-    blueprint = _blueprint(identifier, parts.header, items, models, judges, prompts.settings) if items else None
+    models = read_models(parts.header, collections, log)
+    judges = read_judges(parts.header, log)
+    blueprint = _build_blueprint(identifier, parts.header, items, models, judges, prompts.settings) if items else None
     return ReadBlueprint(blueprint, tuple(log.found), parts.structure, prompts.left_out + points.left_out)
 
 
-def _documents(source: str | Path, as_json: bool) -> ReadDocuments:
+def _load_documents(source: str | Path, as_json: bool) -> ReadDocuments:
     if isinstance(source, str):
         text = source
     else:
@@ -131,75 +131,84 @@ def _documents(source: str | Path, as_json: bool) -> ReadDocuments:
 def _split(documents: ReadDocuments, as_json: bool) -> _Parts:
     values, lines = documents.values, documents.lines
     if len(values) > 1:
-        return _several(documents)
+        return _split_several(documents)
     value = values[0] if values else {}
     if isinstance(value, list):
-        return _Parts("list", {}, _members(value, lines))
+        return _Parts("list", {}, _list_members(value, lines))
     if not isinstance(value, dict):
-        return _Parts("header", {}, [(value, documents.line_of(0))])
+        return _Parts("header", {}, [(value, documents.find_line(0))])
     if isinstance(value.get("prompts"), list):
-        return _Parts("prompts", value, _members(value["prompts"], lines))
+        return _Parts("prompts", value, _list_members(value["prompts"], lines))
     if not as_json and any(value.get(key) for key in PROMPT_SIGNS):
-        return _Parts("prompt", {}, [(value, lines.of(value))])
+        return _Parts("prompt", {}, [(value, lines.find_member_line(value))])
     return _Parts("header", value, [])
 
 
-def _several(documents: ReadDocuments) -> _Parts:
+def _split_several(documents: ReadDocuments) -> _Parts:
     values, lines = documents.values, documents.lines
     first = values[0]
     has_header = isinstance(first, dict) and not any(first.get(key) for key in PROMPT_SIGNS)
     rest = values[1:] if has_header else values
     inside = first.get("prompts") if has_header else None
-    prompts = _members(inside, lines) if isinstance(inside, list) else []
+    prompts = _list_members(inside, lines) if isinstance(inside, list) else []
     for place, value in enumerate(rest, len(values) - len(rest)):
-        prompts += _members(value, lines) if isinstance(value, list) else [(value, documents.line_of(place))]
+        prompts += _list_members(value, lines) if isinstance(value, list) else [(value, documents.find_line(place))]
     lists = sum(isinstance(value, list) for value in rest)
     kind = "stream" if lists < len(rest) else "list" if lists == 1 else "lists"
     return _Parts(f"header+{kind}" if has_header else kind, first if has_header else {}, prompts)
 
 
-def _members(values: list[Any], lines: SourceLines) -> list[tuple[Any, int | None]]:
-    return [(value, lines.of(values, place)) for place, value in enumerate(values)]
+def _list_members(values: list[Any], lines: SourceLines) -> list[tuple[Any, int | None]]:
+    return [(value, lines.find_member_line(values, place)) for place, value in enumerate(values)]
 
 
-def _look_at_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
+def _check_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
     header = parts.header
     if identifier.startswith(RESERVED_BEGINNINGS) or identifier.endswith("__"):
-        text = f"the id {shown(identifier)} is reserved; rename the file, not to begin with {', '.join(RESERVED_BEGINNINGS)} or end with __"
+        text = (
+            f"the id {shorten_value(identifier)} is reserved; rename the file, not to begin with "
+            f"{', '.join(RESERVED_BEGINNINGS)} or end with __"
+        )
         log.add("reserved-id", Spot(HEADER_PLACE), text)
     if not parts.prompts:
-        got = f"; prompts is {shown(header['prompts'])}" if header.get("prompts") is not None else ""
+        got = f"; prompts is {shorten_value(header['prompts'])}" if header.get("prompts") is not None else ""
         log.add(
             "no-prompts",
-            Spot(HEADER_PLACE, log.lines.of(header)),
+            Spot(HEADER_PLACE, log.lines.find_member_line(header)),
             f"there are no prompts{got}; write a list of them after a line ---",
         )
     for key in _ID_KEYS:
         if header.get(key) is not None:
-            text = f"the {key} {shown(header[key])} is not used; the blueprint is called {identifier}, after its path"
+            text = f"the {key} {shorten_value(header[key])} is not used; the blueprint is called {identifier}, after its path"
             log.add("ignored-id", log.spot(HEADER_PLACE, header, key), text)
-    log.unknown_keys(header, _HEADER_KEYS, HEADER_PLACE)
+    log.check_unknown_keys(header, _HEADER_KEYS, HEADER_PLACE)
     for key in ("title", "configTitle", "description"):
         if isinstance(header.get(key), (dict, list)):
             log.add(
-                "unknown-key", log.spot(HEADER_PLACE, header, key), f"`{key}` is {shown(header[key])}, no text, and is not read"
+                "unknown-key",
+                log.spot(HEADER_PLACE, header, key),
+                f"`{key}` is {shorten_value(header[key])}, no text, and is not read",
             )
     for names in (("title", "configTitle"), ("system", "systemPrompt"), _DEFINITION_KEYS):
-        log.second_names(header, names, HEADER_PLACE)
+        log.check_second_names(header, names, HEADER_PLACE)
 
 
-def _definitions(header: Mapping[str, Any], log: FindingLog) -> Mapping[str, Any]:
+def _read_definitions(header: Mapping[str, Any], log: FindingLog) -> Mapping[str, Any]:
     key = next((key for key in _DEFINITION_KEYS if header.get(key)), None)
     if key is None:
         return {}
     if not isinstance(header[key], dict):
-        log.add("bad-header", log.spot(HEADER_PLACE, header, key), f"{key} is {shown(header[key])}; write a mapping of names")
+        log.add(
+            "bad-header",
+            log.spot(HEADER_PLACE, header, key),
+            f"{key} is {shorten_value(header[key])}; write a mapping of names",
+        )
         return {}
     definitions: Mapping[str, Any] = header[key]
     return definitions
 
 
-def _blueprint(
+def _build_blueprint(
     identifier: str,
     header: dict[str, Any],
     items: list[PromptItem],
@@ -209,38 +218,38 @@ def _blueprint(
 ) -> Blueprint:
     return Blueprint(
         id=identifier,
-        title=_title(header, identifier),
-        description=scalar_text(header["description"]) if isinstance(header.get("description"), (str, int, float)) else None,
-        tags=_tags(header.get("tags")),
+        title=_read_title(header, identifier),
+        description=format_scalar(header["description"]) if isinstance(header.get("description"), (str, int, float)) else None,
+        tags=_read_tags(header.get("tags")),
         prompts=tuple(items),
         systems=settings.systems,
         models=models,
         judges=judges,
-        references=_references(header),
+        references=_list_references(header),
         temperatures=settings.temperatures,
     )
 
 
-def _title(header: Mapping[str, Any], identifier: str) -> str:
+def _read_title(header: Mapping[str, Any], identifier: str) -> str:
     title = next((header[key] for key in ("title", "configTitle") if header.get(key)), None)
-    return scalar_text(title) if isinstance(title, (str, int, float)) else identifier
+    return format_scalar(title) if isinstance(title, (str, int, float)) else identifier
 
 
-def _tags(values: Any) -> tuple[str, ...]:
+def _read_tags(values: Any) -> tuple[str, ...]:
     values = values if isinstance(values, list) else [values] if isinstance(values, str) else []
-    tags = (normal_tag(scalar_text(value)) for value in values if isinstance(value, (str, int, float)))
+    tags = (normalise_tag(format_scalar(value)) for value in values if isinstance(value, (str, int, float)))
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
-def normal_tag(tag: str) -> str:
+def normalise_tag(tag: str) -> str:
     """`Global South` as `global-south`; what is no letter, digit or hyphen is dropped. A tag that begins with `_` stays as it is."""
     tag = tag.strip()
     return tag if tag.startswith("_") else _NOT_IN_TAGS.sub("", _BLANKS_IN_TAGS.sub("-", tag.lower()))
 
 
-def _references(header: Mapping[str, Any]) -> tuple[str, ...]:
+def _list_references(header: Mapping[str, Any]) -> tuple[str, ...]:
     found: list[Any] = []
     for key in CITATION_KEYS:
         values = header.get(key)
         found += values if isinstance(values, list) else [values]
-    return tuple(dict.fromkeys(text for value in found if (text := citation_text(value))))
+    return tuple(dict.fromkeys(text for value in found if (text := format_citation(value))))

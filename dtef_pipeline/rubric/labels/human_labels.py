@@ -54,10 +54,10 @@ def read_labels(
     """
     known = None if items is None else set(items)
     rows = []
-    for line, row in _rows(text, file):
+    for line, row in _read_sheet_rows(text, file):
         if not row["class"].strip():
             continue
-        name = _class(row["class"], scale, file, line)
+        name = _find_class(row["class"], scale, file, line)
         item = row["item"].strip()
         if not item or (known is not None and item not in known):
             raise SourceError(
@@ -72,34 +72,39 @@ def read_labels(
     return pd.DataFrame(made.to_pandas())
 
 
-def named_draws(text: str, *, file: str) -> set[str]:
+def list_named_draws(text: str, *, file: str) -> set[str]:
     """The draws that rows with a class name in the column draw; none where the sheet has no such column. Raises as `read_labels` does."""
-    rows = (row for _, row in _rows(text, file) if row["class"].strip())
+    rows = (row for _, row in _read_sheet_rows(text, file) if row["class"].strip())
     return {row["draw"].strip() for row in rows if row.get("draw", "").strip()}
 
 
-def with_history(known: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
+def merge_history(known: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
     """All labels, each once, whatever was imported twice."""
     both = pd.concat([known, more], ignore_index=True) if len(known) else more
     return both.drop_duplicates(["item", "class", "author", "reason", "imported_at", "line"]).reset_index(drop=True)
 
 
-def in_force(labels: pd.DataFrame) -> pd.DataFrame:
+def select_in_force(labels: pd.DataFrame) -> pd.DataFrame:
     """One row per item: `score`, the mean of its authors' latest labels; `n_authors`; `spread`, their standard deviation (null: one author)."""
     latest = labels.sort_values(["imported_at", "line"], kind="stable").drop_duplicates(["item", "author"], keep="last")
     found = latest.groupby("item", sort=True)["score"].agg(score="mean", n_authors="size", spread=lambda own: own.std(ddof=0))
     return pd.DataFrame(found.assign(spread=found["spread"].where(found["n_authors"] > 1)).reset_index())
 
 
-def with_labels(points: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+def apply_human_labels(points: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """The points, a label in the place of the score, `low` and `high` of each that has one; column `labelled` says which.
 
-    `points` as rubric_points (a point that no judge could score is scored by its label), `items` as of `label_items`. A label is of how far
+    `points` as rubric_points (a point that no judge could score is scored by its label), `items` as of `build_label_items`. A label is of
+    how far
     the criterion is met: where `inverted`, the score is 1 less that.
     """
-    said = items[[*ITEM_KEYS, "item"]].merge(in_force(labels)[["item", "score"]], on="item").rename(columns={"score": "said"})
+    label_scores = (
+        items[[*ITEM_KEYS, "item"]]
+        .merge(select_in_force(labels)[["item", "score"]], on="item")
+        .rename(columns={"score": "said"})
+    )
     keys = list(ITEM_KEYS)
-    left, right = (part.assign(path=part["path"].astype("Int64").fillna(-1)) for part in (points, said))
+    left, right = (part.assign(path=part["path"].astype("Int64").fillna(-1)) for part in (points, label_scores))
     found = (
         left[keys].merge(right[[*keys, "said"]].drop_duplicates(keys), on=keys, how="left")["said"].to_numpy(dtype=np.float64)
     )
@@ -115,7 +120,7 @@ def with_labels(points: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame)
     return points.assign(**changed, labelled=there)
 
 
-def _class(given: str, scale: Mapping[str, float], file: str, line: int) -> str:
+def _find_class(given: str, scale: Mapping[str, float], file: str, line: int) -> str:
     name = given.strip().upper().replace(" ", "_")
     for spelled in (name, f"CLASS_{name}"):
         if spelled in scale:
@@ -123,7 +128,7 @@ def _class(given: str, scale: Mapping[str, float], file: str, line: int) -> str:
     raise SourceError("unknown class", where=file, line=line, arrived=given, allowed=list(scale))
 
 
-def _rows(text: str, file: str) -> Iterator[tuple[int, dict[str, str]]]:
+def _read_sheet_rows(text: str, file: str) -> Iterator[tuple[int, dict[str, str]]]:
     """(line on which it begins, cells by column) of each row that is not blank."""
     text = text.removeprefix("\ufeff")
     head = text.splitlines()[0] if text.strip() else ""

@@ -19,13 +19,13 @@ import pyarrow as pa
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.judging.hidden_names import HiddenNames, names_of
+from dtef_pipeline.judging.hidden_names import HiddenNames, collect_hidden_names
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
-from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS, with_history
+from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS, merge_history
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_LABEL_DRAWS, RUBRIC_LABEL_ITEMS
 from dtef_pipeline.rubric.tables import ITEM_KEYS
-from dtef_pipeline.statistics.drawing import chances, drawn
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.statistics.drawing import compute_chances, draw_sample
+from dtef_pipeline.text.counted import format_count
 
 SHEET_COLUMNS = ("item", "prompt", "text", "hidden", "criterion", "class", "reason", "author")
 """Of the sheet; the last three are to be filled in. `hidden`: how many names are left out of the text."""
@@ -46,33 +46,36 @@ class LabelSample(NamedTuple):
     """One row per point that a label of the sheet is about: ITEM_KEYS and `item`. Not for labellers."""
 
 
-def label_items(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+def build_label_items(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     """One row per judged criterion of a response that has a text: ITEM_KEYS and `item`.
 
     `responses` as rubric_responses, `criteria` as rubric_criteria, `prompts` as rubric_prompts. The item is a hash of the blueprint and of what
     labellers see: conversation, text and criterion. It is made of hashes of these, as the texts of all rows together would fill the memory.
     """
-    given = responses.loc[_with_text(responses), [*ITEM_KEYS[:8], "text"]]
+    given = responses.loc[_has_text(responses), [*ITEM_KEYS[:8], "text"]]
     judged = criteria.loc[criteria["kind"] == TEXT_KIND, [*_PROMPT_NAME, *ITEM_KEYS[8:], "text"]]
     given = given.assign(text_hash=[digest(text) for text in given["text"]]).drop(columns="text")
     judged = judged.assign(criterion_hash=[digest(text) for text in judged["text"]]).drop(columns="text")
-    shown = prompts[_PROMPT_NAME].assign(shown_hash=[digest(_conversation(messages)) for messages in prompts["messages"]])
+    shown = prompts[_PROMPT_NAME].assign(
+        shown_hash=[digest(_format_sheet_conversation(messages)) for messages in prompts["messages"]]
+    )
     rows = given.merge(judged, on=_PROMPT_NAME).merge(shown, on=_PROMPT_NAME)
     what = zip(*(rows[name].tolist() for name in ("blueprint", "shown_hash", "criterion_hash", "text_hash")), strict=True)
     return rows[list(ITEM_KEYS)].assign(item=[digest(*one)[:_ITEM_DIGITS] for one in what])
 
 
-def with_texts(items: pd.DataFrame, responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `label_items` with what labellers and judges see: `shown` (the conversation, of turns that the model wrote only that they are
+def add_texts(items: pd.DataFrame, responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `build_label_items` with what labellers and judges see: `shown` (the conversation, of turns that the model wrote only that
+    they are
     there), `text` and `criterion`."""
-    shown = prompts[_PROMPT_NAME].assign(shown=[_conversation(messages) for messages in prompts["messages"]])
+    shown = prompts[_PROMPT_NAME].assign(shown=[_format_sheet_conversation(messages) for messages in prompts["messages"]])
     texts = responses[[*ITEM_KEYS[:8], "text"]]
     judged = criteria[[*_PROMPT_NAME, *ITEM_KEYS[8:], "text"]].rename(columns={"text": "criterion"})
     found = items.merge(shown, on=_PROMPT_NAME, how="left").merge(texts, on=list(ITEM_KEYS[:8]), how="left")
     return found.merge(judged, on=[*_PROMPT_NAME, *ITEM_KEYS[8:]], how="left")
 
 
-def sampled(
+def sample_labels(
     responses: pd.DataFrame,
     criteria: pd.DataFrame,
     prompts: pd.DataFrame,
@@ -90,18 +93,18 @@ def sampled(
     (`blind_texts.blinded`) unless `show_names`; an item is the same either way, and so is the draw. Equal seeds and tables draw alike,
     whatever the order of rows. Raises ConfigError where there is nothing to label.
     """
-    units = _prompts_of(responses, criteria, prompts)
+    units = _list_labelable_prompts(responses, criteria, prompts)
     if units.empty:
         raise ConfigError("labels: got no response with a text and a criterion that judges decide; allowed: at least one")
     rng = np.random.default_rng(seed)
-    chance = chances(units["size"], n_prompts)
-    units = units.assign(probability=chance, drawn=drawn(chance, rng), seed=seed)
+    chance = compute_chances(units["size"], n_prompts)
+    units = units.assign(probability=chance, drawn=draw_sample(chance, rng), seed=seed)
     chosen = units.loc[units["drawn"], _PROMPT_NAME]
-    rows = label_items(*(part.merge(chosen, on=_PROMPT_NAME) for part in (responses, criteria, prompts)))
-    rows = _of_each_model(rows, per_model, rng).sort_values("item", kind="stable")
+    rows = build_label_items(*(part.merge(chosen, on=_PROMPT_NAME) for part in (responses, criteria, prompts)))
+    rows = _limit_per_model(rows, per_model, rng).sort_values("item", kind="stable")
     once = rows[~rows["item"].isin(list(known))].drop_duplicates("item").reset_index(drop=True)
-    once = with_texts(once.iloc[rng.permutation(len(once))], responses, criteria, prompts)
-    once = once.assign(hidden=0) if show_names else blinded(once, responses)
+    once = add_texts(once.iloc[rng.permutation(len(once))], responses, criteria, prompts)
+    once = once.assign(hidden=0) if show_names else blind_rows(once, responses)
     sheet = once.assign(prompt=once["shown"])[list(SHEET_COLUMNS[:5])]
     return LabelSample(
         sheet.assign(**dict.fromkeys(SHEET_COLUMNS[5:], "")).reset_index(drop=True),
@@ -110,7 +113,7 @@ def sampled(
     )
 
 
-def sheet_csv(sheet: pd.DataFrame) -> str:
+def write_sheet_csv(sheet: pd.DataFrame) -> str:
     """The sheet as CSV that spreadsheets open as text: with a byte order mark, each cell quoted, none of which begins a formula.
 
     A cell that begins with = + - @ or a tab gets an apostrophe before it. Reading a sheet back needs none of these cells.
@@ -118,16 +121,16 @@ def sheet_csv(sheet: pd.DataFrame) -> str:
     out = io.StringIO()
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     writer.writerow(sheet.columns)
-    writer.writerows([_plain_cell(str(cell)) for cell in row] for row in sheet.itertuples(index=False))
+    writer.writerows([_escape_cell(str(cell)) for cell in row] for row in sheet.itertuples(index=False))
     return "\ufeff" + out.getvalue()
 
 
-def _plain_cell(cell: str) -> str:
+def _escape_cell(cell: str) -> str:
     begins = cell.lstrip(" \n").startswith(_BEGINS_A_FORMULA)
     return f"'{cell}".replace("\0", "") if begins or cell.startswith("\0") else cell.replace("\0", "")
 
 
-def _conversation(messages: Sequence[dict[str, str | None]]) -> str:
+def _format_sheet_conversation(messages: Sequence[dict[str, str | None]]) -> str:
     """A single turn as it is; several with their roles."""
     turns = list(messages)
     if len(turns) == 1:
@@ -135,25 +138,25 @@ def _conversation(messages: Sequence[dict[str, str | None]]) -> str:
     return "\n\n".join(f"[{turn['role']}] {turn['text'] or '(written by the model, see the text)'}" for turn in turns)
 
 
-def _prompts_of(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+def _list_labelable_prompts(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     """One row per prompt that can be labelled, with its `size`: its part of a mean over blueprints of means over prompts by weight."""
-    answered = responses.loc[_with_text(responses), _PROMPT_NAME].drop_duplicates()
+    answered = responses.loc[_has_text(responses), _PROMPT_NAME].drop_duplicates()
     judged = criteria.loc[criteria["kind"] == TEXT_KIND, _PROMPT_NAME].drop_duplicates()
     units = answered.merge(judged).merge(prompts[[*_PROMPT_NAME, "weight"]])
     units = units.sort_values(_PROMPT_NAME).reset_index(drop=True)
     return units.assign(size=units["weight"] / units.groupby("blueprint")["weight"].transform("sum"))
 
 
-def _with_text(responses: pd.DataFrame) -> pd.Series:
+def _has_text(responses: pd.DataFrame) -> pd.Series:
     return responses["text"].fillna("").str.strip() != ""
 
 
-def _of_each_model(rows: pd.DataFrame, most: int | None, rng: np.random.Generator) -> pd.DataFrame:
+def _limit_per_model(rows: pd.DataFrame, most: int | None, rng: np.random.Generator) -> pd.DataFrame:
     """At most so many responses of each model per prompt, chosen at random."""
     if most is None:
         return rows
     if most < 1:
-        raise ConfigError(f"labels: got {counted(most, 'response')} for each model; allowed: 1 or more")
+        raise ConfigError(f"labels: got {format_count(most, 'response')} for each model; allowed: 1 or more")
     response = list(ITEM_KEYS[:8])
     units = rows[response].drop_duplicates().sort_values(response).reset_index(drop=True)
     units = units.iloc[rng.permutation(len(units))]
@@ -161,37 +164,41 @@ def _of_each_model(rows: pd.DataFrame, most: int | None, rng: np.random.Generato
     return rows.merge(kept, on=response)
 
 
-def blinded(rows: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
+def blind_rows(rows: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
     """The rows with [model], [company] or [provider] in place of each name in `text`; `hidden` says how many names that are.
 
-    `rows`: blueprint, `shown` (the prompt), `text` and `criterion`, as of `label_sheet.with_texts`. `responses`: as rubric_responses; the names
+    `rows`: blueprint, `shown` (the prompt), `text` and `criterion`, as of `label_sheet.add_texts`. `responses`: as rubric_responses; the names
     of a blueprint are those of the models that answered it, by `model`, `model_variant` and, if it is a column, `served_model`. A name that the
     prompt or the criterion of the row has stays: the row is about it.
     """
-    names = {blueprint: _names(own) for blueprint, own in responses.groupby("blueprint", sort=False)}
+    names = {blueprint: _collect_names(own) for blueprint, own in responses.groupby("blueprint", sort=False)}
 
     @cache
-    def of_row(blueprint: str, shown: str, criterion: str) -> HiddenNames:
-        return names[blueprint].without(f"{shown}\n{criterion}")
+    def hide_in_row(blueprint: str, shown: str, criterion: str) -> HiddenNames:
+        return names[blueprint].keep_absent(f"{shown}\n{criterion}")
 
     columns = (rows[name].tolist() for name in ("blueprint", "shown", "criterion", "text"))
-    told = [
-        _hidden(of_row(blueprint, shown, criterion), text) for blueprint, shown, criterion, text in zip(*columns, strict=True)
+    hidden_texts = [
+        _hide_names(hide_in_row(blueprint, shown, criterion), text)
+        for blueprint, shown, criterion, text in zip(*columns, strict=True)
     ]
-    return rows.assign(text=[text for text, _ in told], hidden=[number for _, number in told])
+    return rows.assign(text=[text for text, _ in hidden_texts], hidden=[number for _, number in hidden_texts])
 
 
-def _hidden(names: HiddenNames, text: str) -> tuple[str, int]:
-    number = len(names.found(text))
+def _hide_names(names: HiddenNames, text: str) -> tuple[str, int]:
+    number = len(names.find_names(text))
     return (names.hide(text), number) if number else (text, 0)
 
 
-def _names(responses: pd.DataFrame) -> HiddenNames:
-    called = {*_known(responses["model"]), *(_known(responses["served_model"]) if "served_model" in responses else ())}
-    return names_of(sorted(_known(responses["model_variant"])), sorted(called))
+def _collect_names(responses: pd.DataFrame) -> HiddenNames:
+    called = {
+        *_collect_known_names(responses["model"]),
+        *(_collect_known_names(responses["served_model"]) if "served_model" in responses else ()),
+    }
+    return collect_hidden_names(sorted(_collect_known_names(responses["model_variant"])), sorted(called))
 
 
-def _known(values: Iterable[object]) -> set[str]:
+def _collect_known_names(values: Iterable[object]) -> set[str]:
     return {str(value) for value in values if isinstance(value, str) and value}
 
 
@@ -206,18 +213,18 @@ def draw_id(sample: LabelSample) -> str:
     return digest("label draw", of_prompts, sorted(sample.items["item"].tolist()))[:_DRAW_DIGITS]
 
 
-def with_draw(draws: pa.Table, items: pa.Table, sample: LabelSample, drawn_at: datetime) -> tuple[pa.Table, pa.Table]:
+def add_draw(draws: pa.Table, items: pa.Table, sample: LabelSample, drawn_at: datetime) -> tuple[pa.Table, pa.Table]:
     """`rubric_label_draws` and `rubric_label_items` with one draw more; each as it was, where it has this draw already."""
     name = draw_id(sample)
     if name not in set(draws["draw_id"].to_pylist()):
         more = sample.drawn.assign(draw_id=name, drawn_at=drawn_at, imported=False)
-        draws = pa.concat_tables([draws, as_table(more, RUBRIC_LABEL_DRAWS)])
+        draws = pa.concat_tables([draws, convert_to_table(more, RUBRIC_LABEL_DRAWS)])
     if name not in set(items["draw_id"].to_pylist()):  # also where their file was lost
-        items = pa.concat_tables([items, as_table(sample.items.assign(draw_id=name), RUBRIC_LABEL_ITEMS)])
+        items = pa.concat_tables([items, convert_to_table(sample.items.assign(draw_id=name), RUBRIC_LABEL_ITEMS)])
     return draws, items
 
 
-def imported(draws: pa.Table, names: Collection[str]) -> pa.Table:
+def mark_imported(draws: pa.Table, names: Collection[str]) -> pa.Table:
     """`rubric_label_draws` in which the draws of these names count from now on."""
     flags = [
         was or name in names for was, name in zip(draws["imported"].to_pylist(), draws["draw_id"].to_pylist(), strict=True)
@@ -226,18 +233,18 @@ def imported(draws: pa.Table, names: Collection[str]) -> pa.Table:
     return draws.set_column(at, draws.schema.field(at), pa.array(flags, pa.bool_()))
 
 
-def draws_of(items: pa.Table, labelled: Collection[str]) -> set[str]:
+def find_draws(items: pa.Table, labelled: Collection[str]) -> set[str]:
     """The draws whose sheets have any of these items: for sheets that do not say themselves which draw they are of."""
     wanted = set(labelled)
     return {name for name, item in zip(items["draw_id"].to_pylist(), items["item"].to_pylist(), strict=True) if item in wanted}
 
 
-def new_labels(known: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
+def select_new_labels(known: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
     """The labels of `more` that say something else than what its author last said of the item: a sheet imported again brings none.
 
     Both: columns of RUBRIC_LABELS.
     """
-    last, now = (_latest(part) for part in (known, more))
+    last, now = (_select_latest_labels(part) for part in (known, more))
     both = now.merge(last[[*_OF_A_LABEL, *_SAID_OF_IT]], "left", _OF_A_LABEL, suffixes=("", "_before"))
     same = [
         (one if pd.notna(one) else None) == (before if pd.notna(before) else None)
@@ -249,17 +256,17 @@ def new_labels(known: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(marked.loc[marked["known"] == "left_only", RUBRIC_LABELS.names]).reset_index(drop=True)
 
 
-def label_rows(known: pa.Table, more: pd.DataFrame) -> pa.Table:
+def merge_label_rows(known: pa.Table, more: pd.DataFrame) -> pa.Table:
     """`rubric_labels` with the new ones of `more`; as it was where there are none."""
-    new = new_labels(known.to_pandas(), more)
-    return as_table(with_history(known.to_pandas(), new), RUBRIC_LABELS) if len(new) else known
+    new = select_new_labels(known.to_pandas(), more)
+    return convert_to_table(merge_history(known.to_pandas(), new), RUBRIC_LABELS) if len(new) else known
 
 
-def as_table(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+def convert_to_table(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
     """The columns of the schema; NaN becomes null."""
     return pa.table([pa.array(rows[one.name], one.type, from_pandas=True) for one in schema], schema=schema)
 
 
-def _latest(labels: pd.DataFrame) -> pd.DataFrame:
+def _select_latest_labels(labels: pd.DataFrame) -> pd.DataFrame:
     ordered = labels.sort_values(["imported_at", "line"], kind="stable")
     return ordered.drop_duplicates(_OF_A_LABEL, keep="last")

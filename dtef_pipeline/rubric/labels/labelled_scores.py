@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.conversations import OK
-from dtef_pipeline.rubric.coverage import coverage
-from dtef_pipeline.rubric.hybrid import ScoringPolicy, hybrid
-from dtef_pipeline.rubric.labels.human_labels import with_labels
-from dtef_pipeline.rubric.labels.label_sheet import as_table, label_items
-from dtef_pipeline.rubric.levels import RESPONSE_KEYS, in_order
-from dtef_pipeline.rubric.score_rows import policy_of
+from dtef_pipeline.rubric.coverage import compute_coverage
+from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid
+from dtef_pipeline.rubric.labels.human_labels import apply_human_labels
+from dtef_pipeline.rubric.labels.label_sheet import build_label_items, convert_to_table
+from dtef_pipeline.rubric.levels import RESPONSE_KEYS, sort_unique
+from dtef_pipeline.rubric.score_rows import parse_policy
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 
 Floats = npt.NDArray[np.float64]
@@ -58,41 +58,51 @@ LABELLED_SCORES_READ = (
 """The tables that labelled scores are made of."""
 
 
-def labelled_scores(
+def compare_labelled_scores(
     connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame
 ) -> pd.DataFrame:
     """One row per response of `runs` with a hybrid score: its keys, the prompt's `weight`, `judged`, `labelled`, `can_be_labelled`.
 
     `judged` is its hybrid score by judges, also where a run was scored with labels; `labelled` that with the label in the place of each point
     that judges decide, NaN where one of these has none, and `judged` where judges decide nothing (`can_be_labelled` is false: people would
-    change nothing). `connection`: the tables of LABELLED_SCORES_READ; `items`: as of `label_items`, of the responses of these runs.
+    change nothing). `connection`: the tables of LABELLED_SCORES_READ; `items`: as of `build_label_items`, of the responses of these runs.
     """
     connection.register("latest", runs[["blueprint", "snapshot"]])
     points, similar, responses, prompts = (
         connection.execute(sql).df() for sql in (_OF_POINTS, _OF_SIMILARITIES, _OF_RESPONSES, _OF_PROMPTS)
     )
-    said = with_labels(points, items, labels)
+    points_with_labels = apply_human_labels(points, items, labels)
     judged = (
-        said[said["kind"] == TEXT_KIND].groupby(_RESPONSE, dropna=False, sort=False)["labelled"].all().reset_index(name="whole")
+        points_with_labels[points_with_labels["kind"] == TEXT_KIND]
+        .groupby(_RESPONSE, dropna=False, sort=False)["labelled"]
+        .all()
+        .reset_index(name="whole")
     )
     # Sums over rows have the same bits whatever order the database returned them in.
     rows = (
-        in_order(responses, _RESPONSE, "responses")
+        sort_unique(responses, _RESPONSE, "responses")
         .merge(prompts, on=_PROMPT_OF_RESPONSE)
         .merge(similar, "left", _RESPONSE)
         .merge(judged, "left", _RESPONSE)
     )
-    made = [_of_policy(rows, points, said, own, policy) for policy, own in _by_policy(connection, runs)]
-    return pd.concat(made, ignore_index=True) if made else _of_policy(rows, points, said, runs, ScoringPolicy())
+    made = [
+        _compare_under_policy(rows, points, points_with_labels, own, policy)
+        for policy, own in _group_by_policy(connection, runs)
+    ]
+    return (
+        pd.concat(made, ignore_index=True)
+        if made
+        else _compare_under_policy(rows, points, points_with_labels, runs, ScoringPolicy())
+    )
 
 
-def labelled_points(points: pa.Table, responses: pa.Table, criteria: pa.Table, prompts: pa.Table, labels: pa.Table) -> pa.Table:
+def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prompts: pa.Table, labels: pa.Table) -> pa.Table:
     """`rubric_points` in which a label overrules the score of its point; the judges' score stays in `by_judges`.
 
     Tables: of one blueprint and snapshot, and `rubric_labels`.
     """
     keys = [*_RESPONSE, "text"]
-    items = label_items(
+    items = build_label_items(
         responses.filter(pc.equal(responses["status"], OK)).select(keys).to_pandas(),
         criteria.select([*_PROMPT_OF_RESPONSE, *ITEM_KEYS[8:], "kind", "text"]).to_pandas(),
         prompts.select([*_PROMPT_OF_RESPONSE, "messages"]).to_pandas(),
@@ -101,24 +111,29 @@ def labelled_points(points: pa.Table, responses: pa.Table, criteria: pa.Table, p
     if labelled.empty:
         return points
     rows = points.to_pandas()
-    said = with_labels(rows, labelled, labels.to_pandas())
-    there = said["labelled"]
-    return as_table(said.assign(by_judges=rows["score"].where(there), partial=said["partial"] & ~there), points.schema)
+    points_with_labels = apply_human_labels(rows, labelled, labels.to_pandas())
+    there = points_with_labels["labelled"]
+    return convert_to_table(
+        points_with_labels.assign(by_judges=rows["score"].where(there), partial=points_with_labels["partial"] & ~there),
+        points.schema,
+    )
 
 
-def _by_policy(connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame) -> Iterator[tuple[ScoringPolicy, pd.DataFrame]]:
-    told = connection.execute(
+def _group_by_policy(connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame) -> Iterator[tuple[ScoringPolicy, pd.DataFrame]]:
+    run_policies = connection.execute(
         "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, policy FROM rubric_runs"
     ).df()
-    for policy, own in runs.merge(told, on=["blueprint", "snapshot"]).groupby("policy", sort=True):
-        yield policy_of(str(policy)), own
+    for policy, own in runs.merge(run_policies, on=["blueprint", "snapshot"]).groupby("policy", sort=True):
+        yield parse_policy(str(policy)), own
 
 
-def _of_policy(
-    rows: pd.DataFrame, points: pd.DataFrame, said: pd.DataFrame, runs: pd.DataFrame, policy: ScoringPolicy
+def _compare_under_policy(
+    rows: pd.DataFrame, points: pd.DataFrame, points_with_labels: pd.DataFrame, runs: pd.DataFrame, policy: ScoringPolicy
 ) -> pd.DataFrame:
     own = rows[rows["blueprint"].isin(runs["blueprint"])]
-    judged, labelled = (_hybrids(own, part[part["blueprint"].isin(runs["blueprint"])], policy) for part in (points, said))
+    judged, labelled = (
+        _compute_hybrids(own, part[part["blueprint"].isin(runs["blueprint"])], policy) for part in (points, points_with_labels)
+    )
     can = own["whole"].notna().to_numpy()
     whole = own["whole"].eq(True).to_numpy()
     found = own[[*_RESPONSE, "weight"]].assign(
@@ -127,16 +142,16 @@ def _of_policy(
     return found[np.isfinite(judged)].reset_index(drop=True)
 
 
-def _hybrids(responses: pd.DataFrame, points: pd.DataFrame, policy: ScoringPolicy) -> Floats:
+def _compute_hybrids(responses: pd.DataFrame, points: pd.DataFrame, policy: ScoringPolicy) -> Floats:
     """(responses,) the hybrid score that these points make; NaN: unscored."""
-    covered = coverage(points, policy)[[*_RESPONSE, "coverage"]]
+    covered = compute_coverage(points, policy)[[*_RESPONSE, "coverage"]]
     # The keys of both in one type: a null in either makes floats of whole numbers.
     kinds = {name: responses[name].dtype for name in _RESPONSE}
     found = responses[_RESPONSE].merge(covered.astype(kinds), "left", _RESPONSE)["coverage"]
-    made = hybrid(
+    made = compute_hybrid(
         found.to_numpy(dtype=np.float64, na_value=np.nan),
         responses["similarity"],
         responses["has_criteria"],
         responses["has_ideal"],
     )
-    return made.at(policy.beta)
+    return made.compute_at(policy.beta)

@@ -14,10 +14,10 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_order import among, in_order, time_of
+from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, sort_labels
 from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL, MODEL_LEVEL, VARIANT_LEVEL
-from dtef_pipeline.rubric.board import latest_runs
+from dtef_pipeline.rubric.board import select_latest_runs
 from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.site.content import is_unknown
 
@@ -113,11 +113,11 @@ class BlueprintRun:
     @cached_property
     def models(self) -> list[str]:
         """The models, best first; those without a score last."""
-        scored = {row["model"]: row["hybrid"] for row in self.at(MODEL_LEVEL)}
+        scored = {row["model"]: row["hybrid"] for row in self.list_scores_at(MODEL_LEVEL)}
         known = {name: -math.inf if is_unknown(score) else score for name, score in scored.items()}
         return sorted(known, key=lambda name: (-known[name], name))
 
-    def at(self, level: str) -> list[StoredRow]:
+    def list_scores_at(self, level: str) -> list[StoredRow]:
         """The scores of a level: of cells, variants or models."""
         return [row for row in self.scores if row["level"] == level]
 
@@ -131,19 +131,19 @@ class BlueprintRun:
     def cells(self) -> dict[str, list[StoredRow]]:
         """The scores of each prompt's cells."""
         found: dict[str, list[StoredRow]] = {}
-        for row in self.at(CELL_LEVEL):
+        for row in self.list_scores_at(CELL_LEVEL):
             found.setdefault(row["prompt"], []).append(row)
         return found
 
     @cached_property
     def variants(self) -> list[StoredRow]:
-        return self.at(VARIANT_LEVEL)
+        return self.list_scores_at(VARIANT_LEVEL)
 
     @cached_property
     def by_model(self) -> dict[tuple[str, str], dict[str, float | None]]:
         """Of each (prompt, model) the means of coverage, similarity and hybrid score over its variants."""
         grouped: dict[tuple[str, str], list[StoredRow]] = {}
-        for row in self.at(CELL_LEVEL):
+        for row in self.list_scores_at(CELL_LEVEL):
             grouped.setdefault((row["prompt"], row["model"]), []).append(row)
         names = ("hybrid", "coverage", "similarity")
         return {key: {name: mean(row[name] for row in own) for name in names} for key, own in grouped.items()}
@@ -153,29 +153,29 @@ class BlueprintRun:
         """The number of each prompt, from 1."""
         return {row["prompt"]: at for at, row in enumerate(self.prompts, 1)}
 
-    def in_board_order(self, rows: Sequence[StoredRow]) -> list[StoredRow]:
+    def order_by_board(self, rows: Sequence[StoredRow]) -> list[StoredRow]:
         """Rows of responses, cells or variants: the best model first, then by temperature, system prompt and draw."""
         place = {name: at for at, name in enumerate(self.models)}
 
         def order(row: Mapping[str, Any]) -> tuple[Any, ...]:
-            model, variant, *settings = response_key(row)
-            return (place.get(model, len(place)), *_sortable((model, *settings, variant)))
+            model, variant, *settings = make_response_key(row)
+            return (place.get(model, len(place)), *_make_sort_key((model, *settings, variant)))
 
         return sorted(rows, key=order)
 
 
-def response_key(row: Mapping[str, Any]) -> ResponseKey:
+def make_response_key(row: Mapping[str, Any]) -> ResponseKey:
     """What tells a response from the others of its prompt. `row`: as Arrow has it, so that what is not there is None, but for a NaN."""
     model, variant, temperature, system, draw = map(row.get, _OF_RESPONSE_KEY)
     return (model, variant, None if temperature != temperature else temperature, system, draw)
 
 
-def criterion_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def make_criterion_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """What tells a criterion from the others of its prompt."""
     return (row["block"], row["path"], row["position"])
 
 
-def _sortable(key: ResponseKey) -> tuple[Any, ...]:
+def _make_sort_key(key: ResponseKey) -> tuple[Any, ...]:
     return tuple((value is not None, value if value is not None else 0) for value in key)
 
 
@@ -226,12 +226,12 @@ class ByPrompt:
             self._slices[str(prompt)] = (start, length)
             start += length
 
-    def of(self, prompt: str) -> list[StoredRow]:
+    def list_rows_of_prompt(self, prompt: str) -> list[StoredRow]:
         found: list[StoredRow] = self._rows.slice(*self._slices.get(prompt, (0, 0))).to_pylist()
         return found
 
 
-def snapshots_in_order(rows: StoredRows) -> list[str]:
+def list_snapshots_in_order(rows: StoredRows) -> list[str]:
     """All snapshots of the family, the earliest first."""
     times: dict[str, datetime | None] = {}
     for name in ("rubric_scores", "rubric_responses", "rubric_runs"):
@@ -240,16 +240,16 @@ def snapshots_in_order(rows: StoredRows) -> list[str]:
         first = "min(epoch_us(answered_at))" if "answered_at" in rows.columns(name) else "NULL"
         grouped = rows.table(f"(SELECT snapshot, {first} AS us FROM {name} GROUP BY snapshot)", ["snapshot", "us"], {})
         for snapshot, us in zip(*(grouped[column].to_pylist() for column in ("snapshot", "us")), strict=True):
-            times[str(snapshot)] = time_of(us) or times.get(str(snapshot))
-    return in_order(times)
+            times[str(snapshot)] = convert_microseconds(us) or times.get(str(snapshot))
+    return sort_labels(times)
 
 
-def model_scores(rows: StoredRows) -> pd.DataFrame:
+def load_model_scores(rows: StoredRows) -> pd.DataFrame:
     """The rows of scores of whole models."""
     return rows.frame("rubric_scores", {"level": MODEL_LEVEL})
 
 
-def shown_runs(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str]) -> dict[str, str]:
+def find_shown_runs(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str]) -> dict[str, str]:
     """The snapshot of each blueprint that is shown: its latest with a score, else its latest; blueprints without a run are not in it."""
     runs: dict[str, list[str]] = {}
     for name in ("rubric_responses", "rubric_runs"):
@@ -259,12 +259,12 @@ def shown_runs(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str]) -> 
                 runs.setdefault(str(row["blueprint"]), []).append(str(row["snapshot"]))
     latest = {name: among(order, own)[-1] for name, own in runs.items()}
     if len(scores):
-        pairs = latest_runs(scores, order)
+        pairs = select_latest_runs(scores, order)
         latest |= dict(zip(pairs["blueprint"].astype(str), pairs["snapshot"].astype(str), strict=True))
     return latest
 
 
-def pairs_of(value: Any) -> Iterator[tuple[str, int]]:
+def iterate_counts(value: Any) -> Iterator[tuple[str, int]]:
     """Names and their counts, however the table holds them: a map, or a list of pairs or of structs."""
     entries = value.items() if isinstance(value, Mapping) else [] if value is None else value
     for entry in entries:

@@ -16,8 +16,14 @@ import numpy as np
 
 from dtef_pipeline.judging.judges import consensus_id
 from dtef_pipeline.report.stored_rows import StoredRow
-from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, ByPrompt, ResponseKey, criterion_key, response_key
-from dtef_pipeline.rubric.results.judged_points import JudgedPoints, criterion_words, judged
+from dtef_pipeline.rubric.results.blueprint_run import (
+    BlueprintRun,
+    ByPrompt,
+    ResponseKey,
+    make_criterion_key,
+    make_response_key,
+)
+from dtef_pipeline.rubric.results.judged_points import JudgedPoints, describe_criterion, group_judgements
 
 RESULT_FORMAT = "dtef-rubric-result/1"
 _OF_POINT = ("score", "low", "high", "n_judges", "n_answered", "partial", "spread", "inverted", "reason", "explanation")
@@ -27,25 +33,25 @@ _OF_JUDGEMENT = (
 )
 
 
-def assessments(key: ResponseKey, criteria: Sequence[StoredRow], found: JudgedPoints) -> list[dict[str, Any]]:
+def list_assessments(key: ResponseKey, criteria: Sequence[StoredRow], found: JudgedPoints) -> list[dict[str, Any]]:
     """One mapping per criterion of a response: the criterion, its score (0-1; None: unscored, for a reason) and every judgement of it.
 
     A criterion that nothing is known of, because the response has no text, is not in it.
     """
-    told = []
+    json_entries = []
     for row in criteria:
-        place = (key, criterion_key(row))
+        place = (key, make_criterion_key(row))
         if place not in found.points and place not in found.judgements:
             continue
         point: Mapping[str, Any] = found.points.get(place) or dict.fromkeys(_OF_POINT)
-        said = [{name: one[name] for name in _OF_JUDGEMENT if name in one} for one in found.judgements.get(place, ())]
+        judgement_data = [{name: one[name] for name in _OF_JUDGEMENT if name in one} for one in found.judgements.get(place, ())]
         criterion = {name: value for name, value in row.items() if name not in ("prompt", "blueprint", "fault")}
         scores = {name: point[name] for name in _OF_POINT}
-        told.append({**criterion, "words": criterion_words(row), **scores, "individual_judgements": said})
-    return told
+        json_entries.append({**criterion, "words": describe_criterion(row), **scores, "individual_judgements": judgement_data})
+    return json_entries
 
 
-def result_chunks(
+def write_result_chunks(
     run: BlueprintRun, judgements: ByPrompt, summaries: Sequence[StoredRow], grades: Sequence[StoredRow]
 ) -> Iterator[str]:
     """The JSON text of a run in pieces, one prompt after the other, so that it never stands in memory whole. It holds no NaN.
@@ -53,100 +59,109 @@ def result_chunks(
     `judgements`: as of the run, with everything that is kept of them. `summaries`, `grades`: rows of `rubric_summaries` and `rubric_grades`.
     """
     prompts = [str(row["prompt"]) for row in run.prompts]
-    yield f'{{"format": {_json(RESULT_FORMAT)},\n"metadata": {_json(_metadata(run))},\n"prompts": '
-    yield from _listed(
-        {**camel(row), "criteria": [_criterion(one) for one in run.criteria.of(str(row["prompt"]))]} for row in run.prompts
+    yield f'{{"format": {_encode_json(RESULT_FORMAT)},\n"metadata": {_encode_json(_describe_run(run))},\n"prompts": '
+    yield from _write_json_list(
+        {
+            **convert_to_camel_case(row),
+            "criteria": [_describe_criterion_row(one) for one in run.criteria.list_rows_of_prompt(str(row["prompt"]))],
+        }
+        for row in run.prompts
     )
     yield ',\n"responses": '
-    yield from _mapped((prompt, [_response(run, row) for row in run.responses.of(prompt)]) for prompt in prompts)
+    yield from _write_json_object(
+        (prompt, [_describe_response_row(run, row) for row in run.responses.list_rows_of_prompt(prompt)]) for prompt in prompts
+    )
     yield ',\n"similarityMatrices": '
-    yield from _mapped((prompt, _matrix(run, prompt)) for prompt in prompts)
+    yield from _write_json_object((prompt, _describe_similarities(run, prompt)) for prompt in prompts)
     yield ',\n"coverage": '
-    yield from _mapped((prompt, _coverage(run, prompt, judgements)) for prompt in prompts)
+    yield from _write_json_object((prompt, _describe_coverage(run, prompt, judgements)) for prompt in prompts)
     yield ',\n"scores": '
-    yield from _listed(camel(row) for row in run.scores)
-    yield f',\n"executiveSummary": {_json(_summaries(summaries, grades))}}}\n'
+    yield from _write_json_list(convert_to_camel_case(row) for row in run.scores)
+    yield f',\n"executiveSummary": {_encode_json(_describe_summaries(summaries, grades))}}}\n'
 
 
-def plain(value: Any) -> Any:
+def convert_to_json_value(value: Any) -> Any:
     """The value as JSON has it: NaN and infinity are null, times are texts with their zone."""
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {str(name): convert_to_json_value(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [convert_to_json_value(one) for one in value]
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def camel(row: Mapping[str, Any]) -> dict[str, Any]:
+def convert_to_camel_case(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with names as in result files: `model_variant` is modelVariant."""
-    return {_camel(name): value for name, value in row.items()}
+    return {_camel_case_name(name): value for name, value in row.items()}
 
 
 @lru_cache(maxsize=1024)
-def _camel(name: str) -> str:
+def _camel_case_name(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others))
 
 
-def _metadata(run: BlueprintRun) -> dict[str, Any]:
+def _describe_run(run: BlueprintRun) -> dict[str, Any]:
     return {
         "configId": run.id,
         "configTitle": run.about["title"],
-        **camel({name: run.about[name] for name in ("description", "tags", "references")}),
+        **convert_to_camel_case({name: run.about[name] for name in ("description", "tags", "references")}),
         "snapshot": run.snapshot,
-        **camel({name: value for name, value in run.run.items() if name != "snapshot"}),
+        **convert_to_camel_case({name: value for name, value in run.run.items() if name != "snapshot"}),
         "evalMethodsUsed": ["embedding", "llm-coverage"],
         "models": run.models,
         "modelIds": list(dict.fromkeys(run.label(row, draw=False) for row in run.variants)),
-        "findings": [camel(row) for row in run.findings],
+        "findings": [convert_to_camel_case(row) for row in run.findings],
     }
 
 
-def _criterion(row: StoredRow) -> dict[str, Any]:
-    return camel({name: value for name, value in row.items() if name != "prompt"})
+def _describe_criterion_row(row: StoredRow) -> dict[str, Any]:
+    return convert_to_camel_case({name: value for name, value in row.items() if name != "prompt"})
 
 
-def _response(run: BlueprintRun, row: StoredRow) -> dict[str, Any]:
-    return {"modelId": run.label(row), **camel({name: value for name, value in row.items() if name != "prompt"})}
+def _describe_response_row(run: BlueprintRun, row: StoredRow) -> dict[str, Any]:
+    return {
+        "modelId": run.label(row),
+        **convert_to_camel_case({name: value for name, value in row.items() if name != "prompt"}),
+    }
 
 
-def _matrix(run: BlueprintRun, prompt: str) -> dict[str, Any] | None:
+def _describe_similarities(run: BlueprintRun, prompt: str) -> dict[str, Any] | None:
     """Cosine similarities of each two responses, and of each to the ideal answer; None: no text was embedded."""
-    rows = sorted(run.similarities.of(prompt), key=lambda row: row["place"])
+    rows = sorted(run.similarities.list_rows_of_prompt(prompt), key=lambda row: row["place"])
     if not rows:
         return None
     return {
         "modelIds": [run.label(row) for row in rows],
         "toIdeal": [row["to_ideal"] for row in rows],
-        "matrix": _among(rows),
+        "matrix": _list_similarities(rows),
     }
 
 
-def _among(rows: Sequence[StoredRow]) -> list[list[float | None]]:
+def _list_similarities(rows: Sequence[StoredRow]) -> list[list[float | None]]:
     """Of each response the similarities to all of them, with the digits that 32 bits hold."""
     places = [row["place"] for row in rows]
     known = np.full((len(rows), max(places) + 1), np.nan)
     for own, row in zip(known, rows, strict=True):
         similarities = (row["to_others"] or ())[: known.shape[1]]
         own[: len(similarities)] = similarities
-    told: list[list[float | None]] = known[:, places].round(7).tolist()
-    return told
+    json_entries: list[list[float | None]] = known[:, places].round(7).tolist()
+    return json_entries
 
 
-def _coverage(run: BlueprintRun, prompt: str, judgements: ByPrompt) -> list[dict[str, Any]]:
+def _describe_coverage(run: BlueprintRun, prompt: str, judgements: ByPrompt) -> list[dict[str, Any]]:
     """One mapping per response: the scores of its cell, and its points."""
-    criteria = run.criteria.of(prompt)
-    found = judged(run.points.of(prompt), judgements.of(prompt))
-    cells = {response_key(row)[:-1]: row for row in run.cells.get(prompt, [])}
-    told = []
-    for row in run.responses.of(prompt):
-        points = assessments(response_key(row), criteria, found)
-        cell: Mapping[str, Any] = cells.get(response_key(row)[:-1]) or {}
-        told.append(
+    criteria = run.criteria.list_rows_of_prompt(prompt)
+    found = group_judgements(run.points.list_rows_of_prompt(prompt), judgements.list_rows_of_prompt(prompt))
+    cells = {make_response_key(row)[:-1]: row for row in run.cells.get(prompt, [])}
+    json_entries = []
+    for row in run.responses.list_rows_of_prompt(prompt):
+        points = list_assessments(make_response_key(row), criteria, found)
+        cell: Mapping[str, Any] = cells.get(make_response_key(row)[:-1]) or {}
+        json_entries.append(
             {
                 "modelId": run.label(row),
                 "draw": row["draw"],
@@ -154,13 +169,13 @@ def _coverage(run: BlueprintRun, prompt: str, judgements: ByPrompt) -> list[dict
                 "avgCoverageExtent": cell.get("coverage"),
                 "similarity": cell.get("similarity"),
                 "hybridScore": cell.get("hybrid"),
-                "pointAssessments": [_assessment(one) for one in points],
+                "pointAssessments": [_describe_assessment(one) for one in points],
             }
         )
-    return told
+    return json_entries
 
 
-def _assessment(one: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_assessment(one: Mapping[str, Any]) -> dict[str, Any]:
     rest = {
         name: value
         for name, value in one.items()
@@ -168,52 +183,56 @@ def _assessment(one: Mapping[str, Any]) -> dict[str, Any]:
     }
     return {
         "keyPointText": one["words"],
-        "judgeModelId": consensus_id(said["judge"] for said in one["individual_judgements"] if said["score"] is not None),
+        "judgeModelId": consensus_id(
+            judgement_data["judge"] for judgement_data in one["individual_judgements"] if judgement_data["score"] is not None
+        ),
         "coverageExtent": one["score"],
         "multiplier": one["weight"],
         "isInverted": one["inverted"],
-        **camel(rest),
+        **convert_to_camel_case(rest),
         "individualJudgements": [
             {
-                "judgeModelId": said["judge"],
-                "coverageExtent": said["score"],
-                **camel({name: value for name, value in said.items() if name not in ("judge", "score")}),
+                "judgeModelId": judgement_data["judge"],
+                "coverageExtent": judgement_data["score"],
+                **convert_to_camel_case(
+                    {name: value for name, value in judgement_data.items() if name not in ("judge", "score")}
+                ),
             }
-            for said in one["individual_judgements"]
+            for judgement_data in one["individual_judgements"]
         ],
     }
 
 
-def _summaries(summaries: Sequence[StoredRow], grades: Sequence[StoredRow]) -> list[dict[str, Any]] | None:
+def _describe_summaries(summaries: Sequence[StoredRow], grades: Sequence[StoredRow]) -> list[dict[str, Any]] | None:
     """What each analyst said; None: nobody was asked."""
     asked = [row for row in summaries if row["analyst"] is not None]
-    told = [
+    json_entries = [
         {
-            **camel(row),
+            **convert_to_camel_case(row),
             "grades": [
-                camel({name: one[name] for name in ("model", "dimension", "grade", "reasoning")})
+                convert_to_camel_case({name: one[name] for name in ("model", "dimension", "grade", "reasoning")})
                 for one in grades
                 if one["analyst_variant"] == row["analyst_variant"]
             ],
         }
         for row in asked
     ]
-    return told or None
+    return json_entries or None
 
 
-def _json(value: Any) -> str:
-    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
+def _encode_json(value: Any) -> str:
+    return json.dumps(convert_to_json_value(value), ensure_ascii=False, allow_nan=False)
 
 
-def _listed(values: Iterable[Any]) -> Iterator[str]:
+def _write_json_list(values: Iterable[Any]) -> Iterator[str]:
     yield "["
     for place, value in enumerate(values):
-        yield (",\n" if place else "\n") + _json(value)
+        yield (",\n" if place else "\n") + _encode_json(value)
     yield "\n]"
 
 
-def _mapped(entries: Iterable[tuple[str, Any]]) -> Iterator[str]:
+def _write_json_object(entries: Iterable[tuple[str, Any]]) -> Iterator[str]:
     yield "{"
     for place, (name, value) in enumerate(entries):
-        yield (",\n" if place else "\n") + f"{_json(name)}: {_json(value)}"
+        yield (",\n" if place else "\n") + f"{_encode_json(name)}: {_encode_json(value)}"
     yield "\n}"

@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.rubric.site.small_boards import best_words, ranked_board
-from dtef_pipeline.site.content import Column, Link, Page, Section, Table, is_unknown, table_rows
+from dtef_pipeline.rubric.site.small_boards import describe_best_model, ranked_board
+from dtef_pipeline.site.content import Column, Link, Page, Section, Table, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_view import RankedBoard
 from dtef_pipeline.site.leaderboard import board_block
 from dtef_pipeline.site.paths import board_page
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 RUBRIC_CRUMB = Link("Rubrics", board_page("rubric"))
 _LIST_COLUMNS = (
@@ -37,11 +37,11 @@ _TAG_COLUMNS = (
 )
 
 
-def blueprint_list(rows: RubricRows) -> Section:
+def build_blueprint_list(rows: RubricRows) -> Section:
     """Every blueprint, which leads to its page."""
-    listed = [_listed(rows, name) for name in rows.about]
+    listed = [_build_list_row(rows, name) for name in rows.about]
     scored = [row for row in listed if not is_unknown(row["mean"])]
-    answer = f"{counted(len(listed), 'blueprint')}, {len(scored)} with scores."
+    answer = f"{format_count(len(listed), 'blueprint')}, {len(scored)} with scores."
     if len(scored) > 1:
         hardest, easiest = (choose(scored, key=lambda row: row["mean"]) for choose in (min, max))
         answer += f" Hardest is {hardest['blueprint'].text} ({hardest['mean']:.2f}), "
@@ -53,7 +53,7 @@ def _list_table(listed: list[dict[str, Any]]) -> Table:
     return Table("Blueprints, by the run that their pages show", _LIST_COLUMNS, listed, search=True)
 
 
-def _listed(rows: RubricRows, blueprint: str) -> dict[str, Any]:
+def _build_list_row(rows: RubricRows, blueprint: str) -> dict[str, Any]:
     about = rows.about[blueprint]
     models = run_scores(rows, blueprint)
     known = models[models["hybrid"].notna()]
@@ -77,11 +77,11 @@ def run_scores(rows: RubricRows, blueprint: str) -> pd.DataFrame:
     return rows.scores[here].sort_values(["hybrid", "model"], ascending=[False, True])
 
 
-def tag_list(rows: RubricRows) -> Section:
+def build_tag_list(rows: RubricRows) -> Section:
     """Every tag, which leads to its page, with its best model."""
     listed: list[dict[str, Any]] = []
     for tag, blueprints in rows.tags.items():
-        ranked = _tag_board(rows, tag).rows
+        ranked = _build_tag_board(rows, tag).rows
         best = ranked[0] if ranked else None
         listed.append(
             {
@@ -93,26 +93,26 @@ def tag_list(rows: RubricRows) -> Section:
             }
         )
     listed.sort(key=lambda row: -row["n_blueprints"])
-    answer = f"{counted(len(listed), 'tag')}; the most frequent is {listed[0]['tag'].text}." if listed else ""
+    answer = f"{format_count(len(listed), 'tag')}; the most frequent is {listed[0]['tag'].text}." if listed else ""
     return Section("tags", "Tags", [Table("Tags of blueprints", _TAG_COLUMNS, listed, first=15)], answer)
 
 
-def _tag_board(rows: RubricRows, tag: str) -> RankedBoard:
+def _build_tag_board(rows: RubricRows, tag: str) -> RankedBoard:
     """The scored models of a tag, the best first, whether ranked or not."""
-    found = rows.part_of("tag", tag)
+    found = rows.select_part_rows("tag", tag)
     own = found[found["score"].notna()].sort_values(["score", "model"], ascending=[False, True])
-    return ranked_board(f"Mean score over the blueprints tagged {tag}", table_rows(own), "Blueprints")
+    return ranked_board(f"Mean score over the blueprints tagged {tag}", convert_to_rows(own), "Blueprints")
 
 
-def tag_pages(rows: RubricRows) -> Iterator[Page]:
+def build_tag_pages(rows: RubricRows) -> Iterator[Page]:
     """The page of each tag: its leaderboard and its blueprints."""
     for tag, blueprints in rows.tags.items():
-        ranked = _tag_board(rows, tag)
+        ranked = _build_tag_board(rows, tag)
         # The board of one blueprint stands on its own page.
         board = [board_block(ranked, rows.model)] if len(blueprints) > 1 else []
         sections = [
             Section("board", "Leaderboard", board),
-            Section("blueprints", "Blueprints", [_list_table([_listed(rows, name) for name in blueprints])]),
+            Section("blueprints", "Blueprints", [_list_table([_build_list_row(rows, name) for name in blueprints])]),
         ]
-        answer = f"{counted(len(blueprints), 'blueprint')}. {best_words(ranked)}"
+        answer = f"{format_count(len(blueprints), 'blueprint')}. {describe_best_model(ranked)}"
         yield Page(rows.tag_link(tag).href, f"Tag: {tag}", answer, sections, crumbs=[RUBRIC_CRUMB])

@@ -12,14 +12,14 @@ import pandas as pd
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
-from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, mean, pairs_of, read_run
+from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, iterate_counts, mean, read_run
 from dtef_pipeline.rubric.site.blueprint_lists import RUBRIC_CRUMB
-from dtef_pipeline.rubric.site.judges import AGREEMENT_HOW, FINDING_COLUMNS, agreement_words
-from dtef_pipeline.rubric.site.prompt_parts import POINT_ENDS, prompt_data, prompt_part
+from dtef_pipeline.rubric.site.judges import AGREEMENT_HOW, FINDING_COLUMNS, format_agreement
+from dtef_pipeline.rubric.site.prompt_parts import POINT_ENDS, build_prompt_data, build_prompt_part
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
-from dtef_pipeline.rubric.site.run_history import history_section
-from dtef_pipeline.rubric.site.shown_runs import ShownRuns
-from dtef_pipeline.rubric.site.small_boards import best_words, ranked_board
+from dtef_pipeline.rubric.site.run_history import build_history_section
+from dtef_pipeline.rubric.site.shown_runs import LatestRunRows
+from dtef_pipeline.rubric.site.small_boards import describe_best_model, ranked_board
 from dtef_pipeline.site.content import (
     Block,
     Column,
@@ -31,14 +31,14 @@ from dtef_pipeline.site.content import (
     Section,
     Table,
     TemplateBlock,
+    convert_to_rows,
     is_unknown,
-    table_rows,
 )
 from dtef_pipeline.site.family_view import RankedBoard
 from dtef_pipeline.site.leaderboard import board_block
 from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
-from dtef_pipeline.text.beginning import beginning
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.beginning import shorten_to_line
+from dtef_pipeline.text.counted import format_count
 
 MOST_TEXT = 12_500_000
 """Characters of responses and reasons on the whole site; of more a sample of prompts has them."""
@@ -76,17 +76,17 @@ _FACT_COLUMNS = (Column("fact", "Fact"), Column("value", "Value", "long"))
 
 def blueprint_pages(rows: RubricRows) -> Iterator[Page | DataFile]:
     """The page of each blueprint, and the data of its prompts."""
-    share, shown = _shown_share(rows), ShownRuns(rows.rows.connection, rows.runs)
+    share, shown = _compute_shown_share(rows), LatestRunRows(rows.rows.connection, rows.runs)
     for blueprint in rows.about:
         run = read_run(shown, blueprint, rows.runs.get(blueprint))
-        paths = _data_paths(rows, run, share)
-        answered = [prompt for prompt in run.prompts if run.responses.of(prompt["prompt"])]
-        data = {one["prompt"]: prompt_data(run, one, paths[one["prompt"]]) for one in answered if one["prompt"] in paths}
-        yield _page(rows, run, data, len(answered))
+        paths = _choose_data_paths(rows, run, share)
+        answered = [prompt for prompt in run.prompts if run.responses.list_rows_of_prompt(prompt["prompt"])]
+        data = {one["prompt"]: build_prompt_data(run, one, paths[one["prompt"]]) for one in answered if one["prompt"] in paths}
+        yield _build_page(rows, run, data, len(answered))
         yield from data.values()
 
 
-def _shown_share(rows: RubricRows) -> float:
+def _compute_shown_share(rows: RubricRows) -> float:
     """The share of each blueprint's prompts whose texts fit on the site."""
     total = 0.0
     for table, column in (("rubric_responses", "text"), ("rubric_judgements", "reflection")):
@@ -97,56 +97,56 @@ def _shown_share(rows: RubricRows) -> float:
     return min(1.0, MOST_TEXT / total) if total else 1.0
 
 
-def _data_paths(rows: RubricRows, run: BlueprintRun, share: float) -> dict[str, str]:
+def _choose_data_paths(rows: RubricRows, run: BlueprintRun, share: float) -> dict[str, str]:
     """Of each prompt whose responses are shown, the path of its data: all, or a sample by SHOWN_SEED."""
     drawn = sorted((row["prompt"] for row in run.prompts), key=lambda prompt: digest("shown", SHOWN_SEED, run.id, prompt))
     shown = drawn[: math.ceil(share * len(drawn))]
     return {prompt: f"rubric/data/{rows.files[run.id]}/{run.positions[prompt]}.js" for prompt in shown}
 
 
-def _page(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile], n_answered: int) -> Page:
+def _build_page(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile], n_answered: int) -> Page:
     """`data`: by prompt its responses, of all prompts that have any (`n_answered`) or of a sample."""
-    ranked = _ranked(rows, run)
+    ranked = _rank_models(rows, run)
     sections = [
         Section(
             "scores",
             "Models",
-            [board_block(ranked, rows.model), *_unscored(run)],
+            [board_block(ranked, rows.model), *_build_unscored_block(run)],
         ),
-        _summary(rows, run),
-        _prompts(rows, run, data, n_answered),
-        history_section(rows, run),
-        _judges(rows, run),
-        _findings(run),
-        _about(rows, run),
+        _build_summary_section(rows, run),
+        _build_prompts_section(rows, run, data, n_answered),
+        build_history_section(rows, run),
+        _build_judges_section(rows, run),
+        _build_findings_section(run),
+        _build_about_section(rows, run),
     ]
     return Page(
         rows.page(run.id),
         rows.title(run.id),
-        f"{best_words(ranked)}{_hardest(run)}" if run.snapshot is not None else "Not run yet.",
+        f"{describe_best_model(ranked)}{_describe_hardest(run)}" if run.snapshot is not None else "Not run yet.",
         sections,
-        introduction=_introduction(run.about["description"]),
+        introduction=_extract_introduction(run.about["description"]),
         crumbs=[RUBRIC_CRUMB],
         scripts=("rubric.js",),
     )
 
 
-def _introduction(description: Any) -> str:
+def _extract_introduction(description: Any) -> str:
     """The first words of the description."""
     words = str(description or "").split()
     return " ".join(words[:_WORDS_ON_TOP]) + ("…" if len(words) > _WORDS_ON_TOP else "")
 
 
-def _ranked(rows: RubricRows, run: BlueprintRun) -> RankedBoard:
+def _rank_models(rows: RubricRows, run: BlueprintRun) -> RankedBoard:
     """The models of the run, the best first, with ranks and intervals where there is a board."""
-    found = rows.part_of("blueprint", run.id)
-    on_board = {row["model"]: row for row in table_rows(found[found["snapshot"] == run.snapshot])}
-    scores = {row["model"]: {**row, "score": row["hybrid"]} for row in run.at(MODEL_LEVEL)}
+    found = rows.select_part_rows("blueprint", run.id)
+    on_board = {row["model"]: row for row in convert_to_rows(found[found["snapshot"] == run.snapshot])}
+    scores = {row["model"]: {**row, "score": row["hybrid"]} for row in run.list_scores_at(MODEL_LEVEL)}
     own = [on_board.get(model) or scores[model] for model in run.models]
     return ranked_board("Mean score over prompts, 0-1, higher is better", own, "Prompts scored")
 
 
-def _hardest(run: BlueprintRun) -> str:
+def _describe_hardest(run: BlueprintRun) -> str:
     means = [
         (score, run.positions[row["prompt"]])
         for row in run.prompts
@@ -158,32 +158,32 @@ def _hardest(run: BlueprintRun) -> str:
     return f" The hardest of {len(run.prompts)} prompts is number {at}: {score:.2f} on average."
 
 
-def _unscored(run: BlueprintRun) -> list[Block]:
+def _build_unscored_block(run: BlueprintRun) -> list[Block]:
     """Why responses have no score, by model."""
     rows = [
         {"model": row["model"], "n": row["n_responses"] - row["n_responses_scored"], "why": why}
-        for row in run.at(MODEL_LEVEL)
-        if (why := "; ".join(f"{reason} ({count:,})" for reason, count in pairs_of(row["reasons"])))
+        for row in run.list_scores_at(MODEL_LEVEL)
+        if (why := "; ".join(f"{reason} ({count:,})" for reason, count in iterate_counts(row["reasons"])))
     ]
     columns = (Column("model", "Model"), Column("n", "Unscored responses", "count", always=True), Column("why", "Why", "long"))
     return [Fold("Responses without a score", [Table("Responses without a score", columns, rows)])]
 
 
-def _prompts(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile], n_answered: int) -> Section:
+def _build_prompts_section(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile], n_answered: int) -> Section:
     is_open = len(run.prompts) <= _OPEN_UP_TO
     # Without scripts the responses to one prompt can be read.
     sampled = min(data, key=lambda prompt: digest("without scripts", run.id, prompt), default="")
     parts = [
-        prompt_part(rows, run, prompt, data.get(prompt["prompt"]), is_open, prompt["prompt"] == sampled)
+        build_prompt_part(rows, run, prompt, data.get(prompt["prompt"]), is_open, prompt["prompt"] == sampled)
         for prompt in run.prompts
     ]
-    answer = f"{counted(len(run.prompts), 'prompt')} with {counted(len(run.models), 'model')}."
+    answer = f"{format_count(len(run.prompts), 'prompt')} with {format_count(len(run.models), 'model')}."
     if len(data) < n_answered:
         answer += f" Responses to {len(data)} of them are shown, drawn with seed {SHOWN_SEED}."
-    return Section("prompts", "Prompts", [*_prompt_matrix(rows, run), *parts], answer, _PROMPTS_HOW)
+    return Section("prompts", "Prompts", [*_build_prompt_matrix(rows, run), *parts], answer, _PROMPTS_HOW)
 
 
-def _prompt_matrix(rows: RubricRows, run: BlueprintRun) -> Iterator[TemplateBlock]:
+def _build_prompt_matrix(rows: RubricRows, run: BlueprintRun) -> Iterator[TemplateBlock]:
     if not run.by_model or len(run.prompts) < 2:
         return
     shown = []
@@ -191,11 +191,15 @@ def _prompt_matrix(rows: RubricRows, run: BlueprintRun) -> Iterator[TemplateBloc
         name = prompt["prompt"]
         number, words = rows.prompts.get((run.id, name), (run.positions[name], name))
         cells = [Cell(one["hybrid"]) if (one := run.by_model.get((name, model))) else None for model in run.models]
-        shown.append(MatrixRow(Link(f"{number}. {beginning(words, _PROMPT_HEADING)}", rows.prompt_page(run.id, name)), cells))
+        shown.append(
+            MatrixRow(
+                Link(f"{number}. {shorten_to_line(words, _PROMPT_HEADING)}", rows.build_prompt_address(run.id, name)), cells
+            )
+        )
     yield matrix("Score of each model on each prompt", "Prompt", [rows.model(model) for model in run.models], shown, POINT_ENDS)
 
 
-def _summary(rows: RubricRows, run: BlueprintRun) -> Section:
+def _build_summary_section(rows: RubricRows, run: BlueprintRun) -> Section:
     where = {"blueprint": run.id, "snapshot": run.snapshot}
     written = rows.rows.rows("rubric_summaries", ("analyst", "status", "findings", "share"), where)
     shown = [
@@ -207,15 +211,18 @@ def _summary(rows: RubricRows, run: BlueprintRun) -> Section:
     shares = [row["share"] for row in written if not is_unknown(row["share"])]
     part = f" The analyst saw {min(shares):.0%} of each text." if shares and min(shares) < 1 else ""
     answer = (
-        f"{counted(len(shown), 'finding')} of {', '.join(sorted({str(row['analyst']) for row in shown}))}.{part}"
+        f"{format_count(len(shown), 'finding')} of {', '.join(sorted({str(row['analyst']) for row in shown}))}.{part}"
         if shown
         else ""
     )
-    blocks: list[Block] = [Table("Findings of the analyst", _SUMMARY_COLUMNS, shown, first=12), *_grades(rows, run)]
+    blocks: list[Block] = [
+        Table("Findings of the analyst", _SUMMARY_COLUMNS, shown, first=12),
+        *_build_grades_blocks(rows, run),
+    ]
     return Section("summary", "Executive summary", blocks, answer, _SUMMARY_HOW if answer else "")
 
 
-def _grades(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
+def _build_grades_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
     """Dimensions against models: the mean grade over analysts."""
     where = {"blueprint": run.id, "snapshot": run.snapshot}
     found = pd.DataFrame(rows.rows.rows("rubric_grades", ("model", "dimension", "grade"), where))
@@ -232,27 +239,27 @@ def _grades(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
     yield Fold("Grades from 1 to 10", [matrix("Mean grade", "Dimension", linked, shown, ("1: worst", "10: best"), (1.0, 10.0))])
 
 
-def _judges(rows: RubricRows, run: BlueprintRun) -> Section:
+def _build_judges_section(rows: RubricRows, run: BlueprintRun) -> Section:
     found = rows.rows.frame("rubric_agreement", {"cut": "blueprint", "value": run.id})
-    answer = " ".join(f"{agreement_words(row)}." for row in table_rows(found) if not is_unknown(row["alpha"]))
+    answer = " ".join(f"{format_agreement(row)}." for row in convert_to_rows(found) if not is_unknown(row["alpha"]))
     disputed = rows.rows.frame("rubric_disagreed", {"blueprint": run.id})
     shown = [
-        {**row, "prompt": Link(f"Prompt {run.positions[row['prompt']]}", rows.prompt_page(run.id, row["prompt"]))}
-        for row in table_rows(disputed)
+        {**row, "prompt": Link(f"Prompt {run.positions[row['prompt']]}", rows.build_prompt_address(run.id, row["prompt"]))}
+        for row in convert_to_rows(disputed)
         if row["prompt"] in run.positions
     ]
     table = Table("Criteria on which judges differ", _DISPUTED_COLUMNS, sorted(shown, key=lambda row: -row["spread"]), first=8)
     return Section("judges", "Do judges agree?", [table], answer, AGREEMENT_HOW if answer else "")
 
 
-def _findings(run: BlueprintRun) -> Section:
-    answer = f"{counted(len(run.findings), 'finding')} in the file." if run.findings else ""
+def _build_findings_section(run: BlueprintRun) -> Section:
+    answer = f"{format_count(len(run.findings), 'finding')} in the file." if run.findings else ""
     return Section(
         "findings", "Findings in the file", [Table("Findings in the file", FINDING_COLUMNS, run.findings, first=10)], answer
     )
 
 
-def _about(rows: RubricRows, run: BlueprintRun) -> Section:
+def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
     about, made = run.about, run.run
     facts: dict[str, Any] = {
         "Tags": [rows.tag_link(str(tag)) for tag in rows.about[run.id]["tags"] or ()],
@@ -263,7 +270,7 @@ def _about(rows: RubricRows, run: BlueprintRun) -> Section:
         "Last response": made["answered_at"] and f"{made['answered_at']:%Y-%m-%d %H:%M} UTC",
         "Judges": "\n".join(judge_words(str(judge)) for judge in made["judges"] or ()),
         "Embedder": made["embedder"],
-        "Policy": _policy(made["policy"]),
+        "Policy": _format_policy(made["policy"]),
         "Run label": made["run_label"],
     }
     shown = [{"fact": name, "value": value} for name, value in facts.items() if not is_unknown(value)]
@@ -274,7 +281,7 @@ def _about(rows: RubricRows, run: BlueprintRun) -> Section:
     )
 
 
-def _policy(value: Any) -> str:
+def _format_policy(value: Any) -> str:
     """The scoring policy in words; what is no JSON as it is."""
     if is_unknown(value):
         return ""

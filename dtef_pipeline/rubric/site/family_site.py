@@ -12,19 +12,19 @@ from dtef_pipeline.boards.families import BETTER
 from dtef_pipeline.rubric.board import MIN_BLUEPRINTS
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.rubric_paired import RUBRIC_PAIRED
-from dtef_pipeline.rubric.site.blueprint_lists import blueprint_list, tag_list, tag_pages
+from dtef_pipeline.rubric.site.blueprint_lists import build_blueprint_list, build_tag_list, build_tag_pages
 from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
-from dtef_pipeline.rubric.site.judges import data_sections, judge_sections
+from dtef_pipeline.rubric.site.judges import build_data_sections, judge_sections
 from dtef_pipeline.rubric.site.model_sections import RubricsOfModel
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.rubric.site.small_boards import ranked_board
-from dtef_pipeline.rubric.site.weights import alike_section, weight_section
+from dtef_pipeline.rubric.site.weights import build_alike_section, build_weight_section
 from dtef_pipeline.rubric.watched_drift import WATCHED
-from dtef_pipeline.site.content import DataFile, Page, table_rows
+from dtef_pipeline.site.content import DataFile, Page, convert_to_rows
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.site.paths import address_id, state_address
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import format_count, list_first_names
 
 _MEASURE = "Mean hybrid score over blueprints, 0-1, higher is better"
 _LEADERBOARD_HOW = (
@@ -52,32 +52,38 @@ _MOST_NAMED = 3
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
     """What rubrics show."""
     rows = RubricRows(connection)
-    board = _board(rows)
+    board = _build_board(rows)
     return FamilyView(
-        _verdict(rows, board),
+        _describe_best(rows, board),
         [board] if board.rows else [],
-        sections=[weight_section(rows), alike_section(rows), blueprint_list(rows), tag_list(rows), *judge_sections(rows)],
-        of_model=RubricsOfModel(rows),
-        item_scores=_item_scores(rows),
-        pages=lambda: _pages(rows),
-        data=data_sections(rows),
+        sections=[
+            build_weight_section(rows),
+            build_alike_section(rows),
+            build_blueprint_list(rows),
+            build_tag_list(rows),
+            *judge_sections(rows),
+        ],
+        build_model_sections=RubricsOfModel(rows),
+        item_scores=_compute_item_scores(rows),
+        pages=lambda: _build_pages(rows),
+        data=build_data_sections(rows),
         method=_RUBRIC_METHOD,
         part_titles={name: rows.title(name) for name in rows.about},
-        variants=_variants(rows),
+        variants=_map_variants(rows),
     )
 
 
-def _pages(rows: RubricRows) -> Iterator[Page | DataFile]:
-    yield from tag_pages(rows)
+def _build_pages(rows: RubricRows) -> Iterator[Page | DataFile]:
+    yield from build_tag_pages(rows)
     yield from blueprint_pages(rows)
 
 
-def _board(rows: RubricRows) -> RankedBoard:
+def _build_board(rows: RubricRows) -> RankedBoard:
     found = rows.cut("overall").sort_values(["rank", "score", "model"], ascending=[True, False, True])
-    return ranked_board(_MEASURE, table_rows(found), "Blueprints", _LEADERBOARD_HOW)
+    return ranked_board(_MEASURE, convert_to_rows(found), "Blueprints", _LEADERBOARD_HOW)
 
 
-def _verdict(rows: RubricRows, board: RankedBoard) -> str:
+def _describe_best(rows: RubricRows, board: RankedBoard) -> str:
     """The best model, and of how many others paired tests tell it apart."""
     if not board.rows:
         return "The leaderboard is not made yet; dtef rubric board --refresh makes it."
@@ -87,14 +93,14 @@ def _verdict(rows: RubricRows, board: RankedBoard) -> str:
     if not board.models:
         most = int(np.nanmax([row.more["n_parts"] or 0 for row in board.rows]))
         return (
-            f"No model is ranked yet, because a rank needs {MIN_BLUEPRINTS} blueprints. Over {counted(most, 'blueprint')} "
-            f"{best.model} has the highest mean of {counted(len(board.rows), 'model')}: {numbers}."
+            f"No model is ranked yet, because a rank needs {MIN_BLUEPRINTS} blueprints. Over {format_count(most, 'blueprint')} "
+            f"{best.model} has the highest mean of {format_count(len(board.rows), 'model')}: {numbers}."
         )
-    first = f"{best.model} meets the criteria best of {counted(len(board.models), 'model')}: {numbers}"
-    return f"{first}{_tested(rows, best.model, [row.model for row in board.models[1:]])}."
+    first = f"{best.model} meets the criteria best of {format_count(len(board.models), 'model')}: {numbers}"
+    return f"{first}{_describe_tests(rows, best.model, [row.model for row in board.models[1:]])}."
 
 
-def _tested(rows: RubricRows, best: str, others: Sequence[str]) -> str:
+def _describe_tests(rows: RubricRows, best: str, others: Sequence[str]) -> str:
     found = rows.rows.frame("comparisons", {"family": "rubric"})
     own = found[(found["model"] == best) & found["other_model"].isin(others)] if len(found) else found
     if not len(own) or own["p_adjusted"].isna().all():
@@ -103,16 +109,14 @@ def _tested(rows: RubricRows, best: str, others: Sequence[str]) -> str:
     open_still = [name for name in others if name not in beaten]
     if not open_still:
         return "; tests find it better than each of the others"
-    return (
-        f"; tests find it better than {len(beaten)} of {len(others)} others, but not than {and_more(open_still, _MOST_NAMED)}"
-    )
+    return f"; tests find it better than {len(beaten)} of {len(others)} others, but not than {list_first_names(open_still, _MOST_NAMED)}"
 
 
-def _item_scores(rows: RubricRows) -> pd.DataFrame:
+def _compute_item_scores(rows: RubricRows) -> pd.DataFrame:
     """One row per model and prompt."""
     found = rows.cut("prompt").dropna(subset=["score"])
     places = list(zip(found["blueprint"].astype(str), found["prompt"].astype(str), strict=True))
-    known = {place: _item(rows, *place) for place in dict.fromkeys(places) if place[0] in rows.about}
+    known = {place: _format_item(rows, *place) for place in dict.fromkeys(places) if place[0] in rows.about}
     nothing = ("", "", "")
     columns = dict(
         zip(("item", "label", "page"), zip(*(known.get(place, nothing) for place in places), strict=True), strict=False)
@@ -122,13 +126,13 @@ def _item_scores(rows: RubricRows) -> pd.DataFrame:
     return pd.DataFrame({"model": found["model"].to_list(), **columns, "score": found["score"].to_list()})
 
 
-def _item(rows: RubricRows, blueprint: str, prompt: str) -> tuple[str, str, str]:
+def _format_item(rows: RubricRows, blueprint: str, prompt: str) -> tuple[str, str, str]:
     words = rows.prompts.get((blueprint, prompt), (0, prompt))[1]
     page = state_address(rows.page(blueprint), prompt=address_id(prompt))
     return f"{blueprint}/{prompt}", f"{rows.title(blueprint)}: {words}", page
 
 
-def _variants(rows: RubricRows) -> dict[str, str]:
+def _map_variants(rows: RubricRows) -> dict[str, str]:
     """One variant of each model by its name; boards know models by name."""
     if not {"model", "model_variant"} <= rows.rows.columns("rubric_scores"):
         return {}

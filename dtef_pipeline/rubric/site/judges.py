@@ -9,10 +9,10 @@ import pandas as pd
 
 from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
-from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, is_unknown, table_rows
+from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, convert_to_rows, is_unknown
 from dtef_pipeline.site.number_text import show, show_interval
-from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.statistics.ranks import rank_numbers
+from dtef_pipeline.text.counted import format_count, list_first_names
 
 AGREEMENT_HOW = (
     "Krippendorff's alpha of the classes that judges chose for the same criterion of the same response: 1 is full agreement, 0 chance. "
@@ -102,21 +102,21 @@ FINDING_COLUMNS = (
 
 def judge_sections(rows: RubricRows) -> Iterator[Section]:
     """What stands beneath the leaderboard."""
-    yield _agreement(rows)
-    yield _self_preference(rows)
-    yield _labels(rows)
-    yield _champions(rows)
+    yield _build_agreement_section(rows)
+    yield _build_self_preference_section(rows)
+    yield _build_labels_section(rows)
+    yield _build_champions_section(rows)
 
 
-def _agreement(rows: RubricRows) -> Section:
+def _build_agreement_section(rows: RubricRows) -> Section:
     found = rows.rows.frame("rubric_agreement")
     if not len(found):
         return Section("agreement", "Do judges agree?", [])
     place = found["cut"].map({name: at for at, name in enumerate(_CUT_ORDER)}).fillna(len(_CUT_ORDER))
     ordered = found.assign(place=place).sort_values(["place", "value", *(["scale"] if "scale" in found else [])])
-    shown = [_agreement_row(rows, one) for one in table_rows(ordered)]
+    shown = [_build_agreement_row(rows, one) for one in convert_to_rows(ordered)]
     whole = [row for row in shown if row["cut"] == "all" and not is_unknown(row["alpha"])]
-    answer = " ".join(f"{agreement_words(row)}{_on_scale(row, len(whole))}." for row in whole)
+    answer = " ".join(f"{format_agreement(row)}{_format_scale(row, len(whole))}." for row in whole)
     return Section(
         "agreement",
         "Do judges agree?",
@@ -126,18 +126,18 @@ def _agreement(rows: RubricRows) -> Section:
     )
 
 
-def agreement_words(row: dict[Any, Any]) -> str:
+def format_agreement(row: dict[Any, Any]) -> str:
     """`Judges agree with alpha 0.96 (0.93 to 0.98): reliable`; of a row of `rubric_agreement`."""
     alpha = Estimate.of(row, "alpha", "low", "high")
     interval = f" ({show_interval(alpha)})" if show_interval(alpha) else ""
     return f"Judges agree with alpha {show(alpha)}{interval}: {row['reading'] or 'no reading'}"
 
 
-def _on_scale(row: dict[str, Any], n: int) -> str:
+def _format_scale(row: dict[str, Any], n: int) -> str:
     return f" on {row['scale']:.0f} classes" if n > 1 and not is_unknown(row.get("scale")) else ""
 
 
-def _agreement_row(rows: RubricRows, one: dict[Any, Any]) -> dict[str, Any]:
+def _build_agreement_row(rows: RubricRows, one: dict[Any, Any]) -> dict[str, Any]:
     value: Any = one["value"]
     if one["cut"] == "blueprint" and value in rows.about:
         value = rows.link(value)
@@ -152,17 +152,17 @@ def _agreement_row(rows: RubricRows, one: dict[Any, Any]) -> dict[str, Any]:
     }
 
 
-def _self_preference(rows: RubricRows) -> Section:
+def _build_self_preference_section(rows: RubricRows) -> Section:
     found = rows.rows.frame("rubric_self_preference")
     known = found[found["gamma"].notna()] if len(found) else found
     if not len(known):
         return Section("self-preference", "Do judges favour their own maker?", [])
-    shown = table_rows(known, judge=judge_words, model=rows.model)
+    shown = convert_to_rows(known, judge=judge_words, model=rows.model)
     flagged = [f"{row['judge']} favours {row['maker']}" for row in shown if row.get("flagged") and row["judge"] != "all"]
     whole = next((Estimate.of(row, "gamma", "low", "high") for row in shown if row["judge"] == "all"), None)
     interval = show_interval(whole, "signed") if whole else ""
     answer = f"All judges together: {show(whole, 'signed')}{f' ({interval})' if interval else ''}. " if whole else ""
-    answer += f"{and_more(flagged, 3)}." if flagged else "No judge is found to favour models of its maker."
+    answer += f"{list_first_names(flagged, 3)}." if flagged else "No judge is found to favour models of its maker."
     return Section(
         "self-preference",
         "Do judges favour their own maker?",
@@ -171,21 +171,23 @@ def _self_preference(rows: RubricRows) -> Section:
     )
 
 
-def _champions(rows: RubricRows) -> Section:
+def _build_champions_section(rows: RubricRows) -> Section:
     found = rows.rows.frame("rubric_champions")
     shown = (
-        [_champion_row(rows, dimension, own) for dimension, own in found.groupby("dimension", sort=True)] if len(found) else []
+        [_build_champion_row(rows, dimension, own) for dimension, own in found.groupby("dimension", sort=True)]
+        if len(found)
+        else []
     )
     wins = pd.Series([row["_name"] for row in shown if row["_name"]], dtype=object).value_counts()
-    answer = f"{wins.index[0]} is champion of {wins.iloc[0]} of {counted(len(shown), 'dimension')}." if len(wins) else ""
+    answer = f"{wins.index[0]} is champion of {wins.iloc[0]} of {format_count(len(shown), 'dimension')}." if len(wins) else ""
     block = Table("Champion of each dimension", _CHAMPION_COLUMNS, shown, first=15)
     return Section("champions", "Champions by graded dimension", [block], answer, _CHAMPIONS_HOW if shown else "")
 
 
-def _champion_row(rows: RubricRows, dimension: Any, own: pd.DataFrame) -> dict[str, Any]:
+def _build_champion_row(rows: RubricRows, dimension: Any, own: pd.DataFrame) -> dict[str, Any]:
     """The champion and the next; where no model is eligible, why the best of them is not."""
-    rank = own["rank"] if "rank" in own else pd.Series(ranks(own["mean"]), own.index)
-    eligible = table_rows(own.assign(rank=rank)[rank.notna()].sort_values(["rank", "model"]))
+    rank = own["rank"] if "rank" in own else pd.Series(rank_numbers(own["mean"]), own.index)
+    eligible = convert_to_rows(own.assign(rank=rank)[rank.notna()].sort_values(["rank", "model"]))
     best = eligible[0] if eligible else {}
     second = eligible[1] if len(eligible) > 1 else {}
     row = {
@@ -198,7 +200,7 @@ def _champion_row(rows: RubricRows, dimension: Any, own: pd.DataFrame) -> dict[s
         "n_blueprints": best.get("n_blueprints"),
     }
     if not eligible:
-        first = table_rows(own.sort_values("mean", ascending=False))[0]
+        first = convert_to_rows(own.sort_values("mean", ascending=False))[0]
         row |= {
             "model": None,
             "second": None,
@@ -207,40 +209,42 @@ def _champion_row(rows: RubricRows, dimension: Any, own: pd.DataFrame) -> dict[s
     return row if second else {**row, "second": None}
 
 
-def _labels(rows: RubricRows) -> Section:
+def _build_labels_section(rows: RubricRows) -> Section:
     found, known = rows.rows.frame("rubric_corrected"), rows.rows.frame("rubric_known_classes")
     whole = found[found["blueprint"].isna()] if len(found) else found
-    shown = table_rows(whole, model=rows.model)
+    shown = convert_to_rows(whole, model=rows.model)
     moves = (whole["corrected"] - whole["judged"]).dropna() if len(whole) else pd.Series(dtype=float)
     answer = ""
     if len(moves):
         n, largest = int(whole["n_prompts_labelled"].max()), max(moves.tolist(), key=abs)
-        answer = f"People's labels on {counted(n, 'prompt')} move scores by {show(float(moves.mean()), 'signed')} on average, "
+        answer = (
+            f"People's labels on {format_count(n, 'prompt')} move scores by {show(float(moves.mean()), 'signed')} on average, "
+        )
         answer += f"at most {show(largest, 'signed')}."
     blocks: list[Block] = [
         Table("Scores corrected by people's labels", _LABELLED_COLUMNS, shown),
         Fold(
             "Judges against people's labels, class by class",
-            [Table("Judges against labels", _KNOWN_COLUMNS, table_rows(known, judge=judge_words))],
+            [Table("Judges against labels", _KNOWN_COLUMNS, convert_to_rows(known, judge=judge_words))],
         ),
     ]
     return Section("labels", "Judges against people", blocks, answer)
 
 
-def data_sections(rows: RubricRows) -> list[Section]:
+def build_data_sections(rows: RubricRows) -> list[Section]:
     """What was read, what was set aside, and the judges that were used."""
-    return [_read_section(rows), _judges_used(rows)]
+    return [_read_section(rows), _build_judges_used_section(rows)]
 
 
 def _read_section(rows: RubricRows) -> Section:
     found = rows.rows.frame("rubric_findings")
     n_errors = int(found.loc[found["level"] == "error", "blueprint"].nunique()) if len(found) else 0
     idle = [name for name in rows.about if name not in rows.runs]
-    answer = f"{counted(len(rows.about), 'blueprint')} read with {counted(len(rows.prompts), 'prompt')}; "
+    answer = f"{format_count(len(rows.about), 'blueprint')} read with {format_count(len(rows.prompts), 'prompt')}; "
     answer += f"{n_errors} had errors, whose parts were set aside"
     answer += f"; {len(idle)} {'was' if len(idle) == 1 else 'were'} not run." if idle else "."
     place = {level: at for at, level in enumerate(FINDING_LEVELS)}
-    listed = sorted(table_rows(found), key=lambda row: (place.get(row["level"], len(place)), row["blueprint"]))
+    listed = sorted(convert_to_rows(found), key=lambda row: (place.get(row["level"], len(place)), row["blueprint"]))
     shown = [{**row, "blueprint": rows.link(row["blueprint"])} for row in listed if row["blueprint"] in rows.about]
     columns = (Column("blueprint", "Blueprint"), *FINDING_COLUMNS)
     return Section(
@@ -248,14 +252,16 @@ def _read_section(rows: RubricRows) -> Section:
     )
 
 
-def _judges_used(rows: RubricRows) -> Section:
+def _build_judges_used_section(rows: RubricRows) -> Section:
     found = rows.rows.frame("rubric_judges")
     if not len(found):
         return Section("judges", "judges", [])
-    worst = table_rows(found.sort_values("unreadable", ascending=False))[0]
+    worst = convert_to_rows(found.sort_values("unreadable", ascending=False))[0]
     n, n_scored = int(found["n"].sum()), int(found["n_scored"].sum())
-    answer = f"{counted(len(found), 'judge')} were asked for {counted(n, 'judgement')}; {n_scored:,} of them can be read."
+    answer = (
+        f"{format_count(len(found), 'judge')} were asked for {format_count(n, 'judgement')}; {n_scored:,} of them can be read."
+    )
     if worst["unreadable"] > 0:
         share = show(worst["unreadable"], "percent")
         answer += f" {judge_words(worst['judge'])} has the largest share of replies without a class, {share}."
-    return Section("judges", "judges", [Table("Judges", _JUDGE_COLUMNS, table_rows(found, judge=judge_words))], answer)
+    return Section("judges", "judges", [Table("Judges", _JUDGE_COLUMNS, convert_to_rows(found, judge=judge_words))], answer)

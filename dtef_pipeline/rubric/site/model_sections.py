@@ -10,12 +10,12 @@ import pandas as pd
 
 from dtef_pipeline.report.stored_rows import StoredRow
 from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT
-from dtef_pipeline.rubric.results.judged_points import criterion_words
-from dtef_pipeline.rubric.site.prompt_parts import class_words, cut_text, point_state
+from dtef_pipeline.rubric.results.judged_points import describe_criterion
+from dtef_pipeline.rubric.site.prompt_parts import describe_point_state, format_class, truncate_model_text
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
-from dtef_pipeline.site.content import Link, Section, TemplateBlock, is_unknown, table_rows
+from dtef_pipeline.site.content import Link, Section, TemplateBlock, convert_to_rows, is_unknown
 from dtef_pipeline.site.leads import beside_others, leads_section
-from dtef_pipeline.text.beginning import beginning
+from dtef_pipeline.text.beginning import shorten_to_line
 
 _MOST_WORST, _LONGEST_HEADING = 5, 300
 _WORST_HOW = (
@@ -34,31 +34,31 @@ class RubricsOfModel:
 
     def __call__(self, name: str) -> Sequence[Section]:
         """Sections on blueprints, tags and worst criteria."""
-        blueprints = self._parts(self._by_blueprint, name, "blueprint")
-        tags = self._parts(self._by_tag, name, "tag")
+        blueprints = self._build_part_rows(self._blueprint_rows, name, "blueprint")
+        tags = self._build_part_rows(self._tag_rows, name, "tag")
         return [
             leads_section("blueprints", "by blueprint", "Blueprint", blueprints),
             leads_section("tags", "by tag", "Tag", tags),
-            self._worst_section(name),
+            self._build_worst_section(name),
         ]
 
     @cached_property
-    def _by_blueprint(self) -> pd.DataFrame:
+    def _blueprint_rows(self) -> pd.DataFrame:
         return beside_others(self._rows.cut("blueprint"), ["blueprint"])
 
     @cached_property
-    def _by_tag(self) -> pd.DataFrame:
+    def _tag_rows(self) -> pd.DataFrame:
         return beside_others(self._rows.cut("tag"), ["tag"])
 
-    def _parts(self, found: pd.DataFrame, name: str, part: str) -> list[dict[str, Any]]:
+    def _build_part_rows(self, found: pd.DataFrame, name: str, part: str) -> list[dict[str, Any]]:
         link = self._rows.link if part == "blueprint" else self._rows.tag_link
         # A tag of one blueprint says what the blueprint says.
         several = [tag for tag, blueprints in self._rows.tags.items() if len(blueprints) > 1]
         known = list(self._rows.about) if part == "blueprint" else several
         own = found[(found["model"] == name) & found[part].isin(known)].sort_values(["lead", part], ascending=[False, True])
-        return [{**row, "part": link(row[part])} for row in table_rows(own)]
+        return [{**row, "part": link(row[part])} for row in convert_to_rows(own)]
 
-    def _worst_section(self, name: str) -> Section:
+    def _build_worst_section(self, name: str) -> Section:
         shown = [one for one in self._worst if one["model"] == name]
         part = [TemplateBlock("rubric/worst.html.j2", {"items": shown})] if shown else []
         return Section("worst", "criteria that it misses most beside others", part, "", _WORST_HOW if shown else "")
@@ -66,17 +66,17 @@ class RubricsOfModel:
     @cached_property
     def _worst(self) -> list[dict[str, Any]]:
         """Of all models, the criteria with the largest gap, each with prompt, response and verdicts; read together."""
-        chosen = _worst_criteria(self._rows.cut("criterion"))
+        chosen = _find_worst_criteria(self._rows.cut("criterion"))
         if not len(chosen):
             return []
-        points = self._joined("rubric_points", ["model", *_CRITERION], chosen)
+        points = self._select_rows("rubric_points", ["model", *_CRITERION], chosen)
         points = points[points["score"].notna()].sort_values(["score", *_RESPONSE_OF_MODEL], kind="stable")
         points = points.drop_duplicates(["model", *_CRITERION])
-        texts = self._joined("rubric_responses", ["model", *_CRITERION[:3], *_RESPONSE_OF_MODEL], points)
-        verdicts = self._joined("rubric_judgements", ["model", *_CRITERION, *_RESPONSE_OF_MODEL], points)
+        texts = self._select_rows("rubric_responses", ["model", *_CRITERION[:3], *_RESPONSE_OF_MODEL], points)
+        verdicts = self._select_rows("rubric_judgements", ["model", *_CRITERION, *_RESPONSE_OF_MODEL], points)
         words = {
-            tuple(map(_plain, (row[key] for key in ("blueprint", *_CRITERION[2:])))): criterion_words(row)
-            for row in table_rows(self._joined("rubric_criteria", ["blueprint", *_CRITERION[2:]], chosen))
+            tuple(map(_simplify_value, (row[key] for key in ("blueprint", *_CRITERION[2:])))): describe_criterion(row)
+            for row in convert_to_rows(self._select_rows("rubric_criteria", ["blueprint", *_CRITERION[2:]], chosen))
         }
         ordered = chosen.merge(
             points[["model", *_CRITERION, *_RESPONSE_OF_MODEL, *_POINT]],
@@ -84,33 +84,37 @@ class RubricsOfModel:
             ["model", *_CRITERION],
             suffixes=("_mean", ""),
         )
-        return [self._item(row, words, texts, verdicts) for row in table_rows(ordered)]
+        return [self._build_item(row, words, texts, verdicts) for row in convert_to_rows(ordered)]
 
-    def _item(self, row: StoredRow, words: Mapping[Any, str], texts: pd.DataFrame, verdicts: pd.DataFrame) -> dict[str, Any]:
+    def _build_item(
+        self, row: StoredRow, words: Mapping[Any, str], texts: pd.DataFrame, verdicts: pd.DataFrame
+    ) -> dict[str, Any]:
         response = ["model", *_CRITERION[:3], *_RESPONSE_OF_MODEL]
-        said = sorted(table_rows(_same(verdicts, row, [*response, *_CRITERION[3:]])), key=_judge_order)
-        text = table_rows(_same(texts, row, response))
+        said = sorted(convert_to_rows(_filter_same(verdicts, row, [*response, *_CRITERION[3:]])), key=_judge_order)
+        text = convert_to_rows(_filter_same(texts, row, response))
         number, prompt = self._rows.prompts.get((row["blueprint"], row["prompt"]), (0, row["prompt"]))
         point = {name: None if is_unknown(row.get(name)) else row[name] for name in _POINT}
         return {
             "model": row["model"],
             "link": Link(
                 f"{self._rows.title(row['blueprint'])}, prompt {number}",
-                self._rows.prompt_page(row["blueprint"], row["prompt"]),
+                self._rows.build_prompt_address(row["blueprint"], row["prompt"]),
             ),
-            "criterion": beginning(
-                words.get(tuple(_plain(row[key]) for key in ("blueprint", *_CRITERION[2:])), ""), _LONGEST_HEADING
+            "criterion": shorten_to_line(
+                words.get(tuple(_simplify_value(row[key]) for key in ("blueprint", *_CRITERION[2:])), ""), _LONGEST_HEADING
             ),
             "is_unwanted": row["block"] == SHOULD_NOT,
             "score": row["score"],
             "others": row["others"],
             "prompt": prompt,
-            "text": cut_text(text[0]["text"]) if text else "",
-            "states": [state for state in (point_state(point, said), point["explanation"]) if state],
-            "verdicts": [(judge_words(one["judge"]), class_words(one), cut_text(one["reflection"])) for one in said],
+            "text": truncate_model_text(text[0]["text"]) if text else "",
+            "states": [state for state in (describe_point_state(point, said), point["explanation"]) if state],
+            "verdicts": [
+                (judge_words(one["judge"]), format_class(one), truncate_model_text(one["reflection"])) for one in said
+            ],
         }
 
-    def _joined(self, table: str, keys: Sequence[str], chosen: pd.DataFrame) -> pd.DataFrame:
+    def _select_rows(self, table: str, keys: Sequence[str], chosen: pd.DataFrame) -> pd.DataFrame:
         """The rows of a table that have the keys of a row of `chosen`; null is a value like any other."""
         there = self._rows.rows.columns(table)
         if not {*keys} <= there:
@@ -131,19 +135,19 @@ def _judge_order(row: StoredRow) -> tuple[str, int]:
     return row["judge"], row.get("judge_draw") or 0
 
 
-def _worst_criteria(found: pd.DataFrame) -> pd.DataFrame:
+def _find_worst_criteria(found: pd.DataFrame) -> pd.DataFrame:
     """Of each model the criteria of the largest gaps to the other models, below 0."""
     rows = beside_others(found, _CRITERION)
     behind = rows[rows["lead"] < 0].sort_values(["model", "lead", *_CRITERION], kind="stable")
     return behind.groupby("model", sort=True).head(_MOST_WORST)[["model", *_CRITERION, "score", "others", "lead"]]
 
 
-def _same(frame: pd.DataFrame, row: Mapping[str, Any], keys: Sequence[str]) -> pd.DataFrame:
+def _filter_same(frame: pd.DataFrame, row: Mapping[str, Any], keys: Sequence[str]) -> pd.DataFrame:
     kept = pd.Series(True, frame.index)
     for key in keys:
         kept &= frame[key].isna() if is_unknown(row[key]) else frame[key] == row[key]
     return frame[kept]
 
 
-def _plain(value: Any) -> Any:
+def _simplify_value(value: Any) -> Any:
     return None if is_unknown(value) else value

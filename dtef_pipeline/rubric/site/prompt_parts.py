@@ -7,14 +7,26 @@ from typing import Any
 
 from dtef_pipeline.report.stored_rows import StoredRow
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD_NOT
-from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, ResponseKey, criterion_key, mean, pairs_of, response_key
-from dtef_pipeline.rubric.results.judged_points import JudgedPoints, criterion_words, judged, judges_answered
+from dtef_pipeline.rubric.results.blueprint_run import (
+    BlueprintRun,
+    ResponseKey,
+    iterate_counts,
+    make_criterion_key,
+    make_response_key,
+    mean,
+)
+from dtef_pipeline.rubric.results.judged_points import (
+    JudgedPoints,
+    describe_criterion,
+    describe_judges_answered,
+    group_judgements,
+)
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words, prompt_words
 from dtef_pipeline.site.content import DataFile, TemplateBlock, is_unknown
 from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
 from dtef_pipeline.site.paths import address_id
-from dtef_pipeline.text.beginning import beginning
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.beginning import shorten_to_line
+from dtef_pipeline.text.counted import format_count
 
 PARTIAL_SIGN, LABEL_SIGN = "◐", "✎"
 POINT_ENDS = ("0: not met", "1: met in full")
@@ -25,25 +37,25 @@ _LONGEST_CRITERION, _LONGEST_RESPONSE = 600, 20_000
 _SCORE_PARTS = {"hybrid": "Score", "coverage": "Coverage", "similarity": "Similarity"}
 
 
-def prompt_part(
+def build_prompt_part(
     rows: RubricRows, run: BlueprintRun, prompt: StoredRow, data: DataFile | None, is_open: bool, is_sampled: bool
 ) -> TemplateBlock:
     """The part of the page. `data`: its responses; None: they are not on the site. `is_sampled`: whether the first and the last of them
     stand on the page itself.
     """
     name = prompt["prompt"]
-    at, responses = run.positions[name], run.responses.of(name)
+    at, responses = run.positions[name], run.responses.list_rows_of_prompt(name)
     values = {
         "number": at,
         "id": address_id(name),
         "name": name,
         "words": prompt_words(prompt["messages"]),
         "score": mean(run.by_model.get((name, model), {}).get("hybrid") for model in run.models),
-        "facts": _facts(prompt),
+        "facts": _describe_prompt(prompt),
         "systems": list(prompt["systems"] or ()),
         "turns": [(message["role"], message["text"]) for message in prompt["messages"] or ()],
         "ideal": prompt["ideal"],
-        "matrix": _criteria_matrix(rows, run, name),
+        "matrix": _build_criteria_matrix(rows, run, name),
         "n_responses": len(responses),
         "path": data and data.path,
         "data": data and is_sampled and {**data.value, "sample": _ends(data.value["responses"])},
@@ -57,7 +69,7 @@ def _ends(responses: Sequence[Any]) -> list[Any]:
     return [*responses[:1], *responses[1:][-1:]]
 
 
-def _facts(prompt: StoredRow) -> dict[str, str]:
+def _describe_prompt(prompt: StoredRow) -> dict[str, str]:
     weight = prompt["weight"]
     facts = {
         "Weight": "" if is_unknown(weight) or weight == 1 else f"{weight:g}",
@@ -67,12 +79,15 @@ def _facts(prompt: StoredRow) -> dict[str, str]:
     return {name: str(value) for name, value in facts.items() if value}
 
 
-def _criteria_matrix(rows: RubricRows, run: BlueprintRun, prompt: str) -> TemplateBlock | None:
+def _build_criteria_matrix(rows: RubricRows, run: BlueprintRun, prompt: str) -> TemplateBlock | None:
     """Criteria and scores down, models across. Each cell is the mean over the model's responses."""
-    criteria, found = run.criteria.of(prompt), judged(run.points.of(prompt), run.judgements.of(prompt))
+    criteria, found = (
+        run.criteria.list_rows_of_prompt(prompt),
+        group_judgements(run.points.list_rows_of_prompt(prompt), run.judgements.list_rows_of_prompt(prompt)),
+    )
     keys: dict[str, list[ResponseKey]] = {}
-    for response in run.responses.of(prompt):
-        keys.setdefault(response["model"], []).append(response_key(response))
+    for response in run.responses.list_rows_of_prompt(prompt):
+        keys.setdefault(response["model"], []).append(make_response_key(response))
     models = [model for model in run.models if model in keys]
     shown: list[MatrixRow] = []
     group = None
@@ -80,9 +95,11 @@ def _criteria_matrix(rows: RubricRows, run: BlueprintRun, prompt: str) -> Templa
         if (row["block"], row["path"]) != group:
             group = (row["block"], row["path"])
             shown.append(MatrixRow(_group_words(row)))
-        cells = [_point_cell(keys[model], row, found) for model in models]
+        cells = [_build_point_cell(keys[model], row, found) for model in models]
         shown.append(
-            MatrixRow(f"{number}. {beginning(criterion_words(row), _LONGEST_CRITERION)}", cells, _criterion_notes(row))
+            MatrixRow(
+                f"{number}. {shorten_to_line(describe_criterion(row), _LONGEST_CRITERION)}", cells, _list_criterion_notes(row)
+            )
         )
     shown += _score_rows(run, prompt, models)
     if not shown:
@@ -98,7 +115,7 @@ def _group_words(row: Mapping[str, Any]) -> str:
     return wanted if is_unknown(row["path"]) else f"{wanted}, alternative {int(row['path']) + 1}"
 
 
-def _criterion_notes(row: Mapping[str, Any]) -> list[str]:
+def _list_criterion_notes(row: Mapping[str, Any]) -> list[str]:
     source = row["source"] and (
         "a model found it in the ideal answer" if row["source"] == EXTRACTED else f"written as {row['source']}"
     )
@@ -111,8 +128,8 @@ def _criterion_notes(row: Mapping[str, Any]) -> list[str]:
     return [note for note in notes if note]
 
 
-def _point_cell(keys: Sequence[ResponseKey], criterion: StoredRow, found: JudgedPoints) -> Cell | None:
-    points = [point for key in keys if (point := found.points.get((key, criterion_key(criterion)))) is not None]
+def _build_point_cell(keys: Sequence[ResponseKey], criterion: StoredRow, found: JudgedPoints) -> Cell | None:
+    points = [point for key in keys if (point := found.points.get((key, make_criterion_key(criterion)))) is not None]
     if not points:
         return None
     reasons = sorted({str(point["reason"]) for point in points if not is_unknown(point["reason"])})
@@ -128,22 +145,25 @@ def _score_rows(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[M
     return [MatrixRow(_SCORE_PARTS[part], [Cell(one[part]) for one in scores]) for part in shown]
 
 
-def prompt_data(run: BlueprintRun, prompt: StoredRow, path: str) -> DataFile:
+def build_prompt_data(run: BlueprintRun, prompt: StoredRow, path: str) -> DataFile:
     """Responses with their verdicts, as the page's script shows them."""
     name = prompt["prompt"]
-    criteria, found = run.criteria.of(name), judged(run.points.of(name), run.judgements.of(name))
-    responses = _shown_responses(run.in_board_order(run.responses.of(name)))
-    cells = {response_key(row)[:-1]: row for row in run.cells.get(name, ())}
-    alike = _most_alike(run, name)
+    criteria, found = (
+        run.criteria.list_rows_of_prompt(name),
+        group_judgements(run.points.list_rows_of_prompt(name), run.judgements.list_rows_of_prompt(name)),
+    )
+    responses = _choose_shown_responses(run.order_by_board(run.responses.list_rows_of_prompt(name)))
+    cells = {make_response_key(row)[:-1]: row for row in run.cells.get(name, ())}
+    alike = _find_most_alike(run, name)
     judges = sorted({row["judge"] for rows in found.judgements.values() for row in rows})
     value = {
-        "criteria": [[criterion_words(row), row["block"] == SHOULD_NOT] for row in criteria],
+        "criteria": [[describe_criterion(row), row["block"] == SHOULD_NOT] for row in criteria],
         "judges": [judge_words(judge) for judge in judges],
         "responses": [
             {
-                **_response(run, row, cells.get(response_key(row)[:-1], {})),
-                "alike": alike.get(response_key(row), ""),
-                "points": _verdicts(response_key(row), criteria, found, judges),
+                **_build_response(run, row, cells.get(make_response_key(row)[:-1], {})),
+                "alike": alike.get(make_response_key(row), ""),
+                "points": _build_verdicts(make_response_key(row), criteria, found, judges),
             }
             for row in responses
         ],
@@ -151,7 +171,7 @@ def prompt_data(run: BlueprintRun, prompt: StoredRow, path: str) -> DataFile:
     return DataFile(path, value)
 
 
-def _shown_responses(responses: Sequence[StoredRow]) -> list[StoredRow]:
+def _choose_shown_responses(responses: Sequence[StoredRow]) -> list[StoredRow]:
     """All of them, or of many the first of each model, in their order."""
     turns: dict[str, int] = {}
     turn = []
@@ -162,30 +182,32 @@ def _shown_responses(responses: Sequence[StoredRow]) -> list[StoredRow]:
     return [responses[at] for at in chosen]
 
 
-def _response(run: BlueprintRun, row: StoredRow, cell: Mapping[str, Any]) -> dict[str, Any]:
+def _build_response(run: BlueprintRun, row: StoredRow, cell: Mapping[str, Any]) -> dict[str, Any]:
     status = "" if row["status"] in (None, "ok") else f"{row['status']}: {row['error'] or 'no text'}"
-    reasons = ", ".join(reason for reason, _ in pairs_of(cell.get("reasons")))
+    reasons = ", ".join(reason for reason, _ in iterate_counts(cell.get("reasons")))
     states = [
         status,
         "cut by the limit of tokens" if row["cut"] else "",
         f"unscored: {reasons}" if cell and is_unknown(cell["hybrid"]) and reasons else "",
     ]
     turns = (
-        [[message["role"], cut_text(message["text"])] for message in row["transcript"] or ()] if (row["turns"] or 1) > 1 else []
+        [[message["role"], truncate_model_text(message["text"])] for message in row["transcript"] or ()]
+        if (row["turns"] or 1) > 1
+        else []
     )
     return {
-        "id": address_id(*response_key(row)),
+        "id": address_id(*make_response_key(row)),
         "label": run.label(row),
         "model": row["model"],
-        "text": cut_text(row["text"]),
+        "text": truncate_model_text(row["text"]),
         "turns": turns,
         "states": [state for state in states if state],
         "scores": [[words, cell[part]] for part, words in _SCORE_PARTS.items() if cell and not is_unknown(cell[part])],
-        "used": _used(row),
+        "used": _describe_usage(row),
     }
 
 
-def cut_text(text: Any) -> str:
+def truncate_model_text(text: Any) -> str:
     """A text of a model; of a very long one its beginning, and how much there is."""
     text = "" if is_unknown(text) else str(text)
     return (
@@ -195,18 +217,18 @@ def cut_text(text: Any) -> str:
     )
 
 
-def _used(row: Mapping[str, Any]) -> str:
+def _describe_usage(row: Mapping[str, Any]) -> str:
     parts = [
         f"served by {row['served_model']}" if row["served_model"] else "",
-        "" if is_unknown(row["completion_tokens"]) else counted(int(row["completion_tokens"]), "token"),
+        "" if is_unknown(row["completion_tokens"]) else format_count(int(row["completion_tokens"]), "token"),
         "" if is_unknown(row["latency_s"]) else f"{row['latency_s']:.1f} s",
     ]
     return ", ".join(part for part in parts if part)
 
 
-def _most_alike(run: BlueprintRun, prompt: str) -> dict[ResponseKey, str]:
+def _find_most_alike(run: BlueprintRun, prompt: str) -> dict[ResponseKey, str]:
     """Of each response the one that it is most alike, with the cosine similarity."""
-    rows = run.similarities.of(prompt)
+    rows = run.similarities.list_rows_of_prompt(prompt)
     labels = {row["place"]: run.label(row) for row in rows}
     found = {}
     for row in rows:
@@ -217,26 +239,26 @@ def _most_alike(run: BlueprintRun, prompt: str) -> dict[ResponseKey, str]:
         ]
         if others:
             value, place = max(others)
-            found[response_key(row)] = f"{labels[place]} ({value:.2f})"
+            found[make_response_key(row)] = f"{labels[place]} ({value:.2f})"
     return found
 
 
-def _verdicts(key: ResponseKey, criteria: Sequence[StoredRow], found: JudgedPoints, judges: Sequence[str]) -> list[Any]:
+def _build_verdicts(key: ResponseKey, criteria: Sequence[StoredRow], found: JudgedPoints, judges: Sequence[str]) -> list[Any]:
     """Of each criterion its score, what to know of it, and each judgement: judge, class, score, reason; null where nothing is known."""
     verdicts: list[Any] = []
     for row in criteria:
-        place = (key, criterion_key(row))
+        place = (key, make_criterion_key(row))
         point, said = found.points.get(place), found.judgements.get(place, ())
         if point is None and not said:
             verdicts.append(None)
             continue
-        state = "" if point is None else point_state(point, said)
+        state = "" if point is None else describe_point_state(point, said)
         explained = "" if point is None or is_unknown(point["explanation"]) else str(point["explanation"])
-        verdicts.append([point and point["score"], state, explained, [_judgement(one, judges) for one in said]])
+        verdicts.append([point and point["score"], state, explained, [_build_judgement(one, judges) for one in said]])
     return verdicts
 
 
-def point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[str, Any]]) -> str:
+def describe_point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[str, Any]]) -> str:
     """Why a point is unscored, between which bounds it lies where verdicts are missing, or that people labelled it."""
     if is_unknown(point["score"]):
         return f"unscored: {point['reason'] or 'no reason was kept'}"
@@ -250,19 +272,19 @@ def point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[str, Any]
         if is_unknown(point["low"])
         else f", between {point['low']:.2f} and {point['high']:.2f} whatever the missing would say"
     )
-    return f"{judges_answered(point, judgements)}{bounds}"
+    return f"{describe_judges_answered(point, judgements)}{bounds}"
 
 
-def _judgement(row: Mapping[str, Any], judges: Sequence[str]) -> list[Any]:
+def _build_judgement(row: Mapping[str, Any], judges: Sequence[str]) -> list[Any]:
     reply = "" if not is_unknown(row["class"]) else "\n\n".join(str(one) for one in row["raw"] or () if one)
-    told = [row["reflection"], row["error"], f"What the judge wrote: {reply}" if reply else ""]
+    remarks = [row["reflection"], row["error"], f"What the judge wrote: {reply}" if reply else ""]
     again = ", asked twice" if (row["attempts"] or 1) > 1 else ""
     draw = f", draw {row['judge_draw']}" if row["judge_draw"] else ""
-    said = "\n".join(cut_text(one) for one in told if one)
-    return [judges.index(row["judge"]), f"{class_words(row)}{again}{draw}", row["score"], said]
+    said = "\n".join(truncate_model_text(one) for one in remarks if one)
+    return [judges.index(row["judge"]), f"{format_class(row)}{again}{draw}", row["score"], said]
 
 
-def class_words(row: Mapping[str, Any]) -> str:
+def format_class(row: Mapping[str, Any]) -> str:
     """The class of a judgement for people: `partially met`; or why there is none."""
     if is_unknown(row["class"]):
         return f"no verdict: {row['reason'] or 'no reason was kept'}"

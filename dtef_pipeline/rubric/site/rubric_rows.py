@@ -11,11 +11,11 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
-from dtef_pipeline.rubric.results.blueprint_run import model_scores, shown_runs, snapshots_in_order
+from dtef_pipeline.rubric.results.blueprint_run import find_shown_runs, list_snapshots_in_order, load_model_scores
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD
 from dtef_pipeline.site.content import Link
-from dtef_pipeline.site.paths import address_id, file_names, model_page
-from dtef_pipeline.text.beginning import beginning
+from dtef_pipeline.site.paths import address_id, build_model_address, choose_file_names
+from dtef_pipeline.text.beginning import shorten_to_line
 
 _ABOUT_COLUMNS = (
     *("blueprint", "title", "description", "tags", "references", "path"),
@@ -30,10 +30,10 @@ class RubricRows:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.rows = StoredRows(connection)
-        self.order = snapshots_in_order(self.rows)
-        self.scores = model_scores(self.rows)
+        self.order = list_snapshots_in_order(self.rows)
+        self.scores = load_model_scores(self.rows)
         """Of whole models, in all runs."""
-        self.runs = shown_runs(self.rows, self.scores, self.order)
+        self.runs = find_shown_runs(self.rows, self.scores, self.order)
         """The snapshot of each blueprint that is shown: the latest with a score."""
 
     @cached_property
@@ -45,11 +45,11 @@ class RubricRows:
     @cached_property
     def files(self) -> dict[str, str]:
         """The file name of each blueprint's page, without its ending."""
-        return file_names(self.about)
+        return choose_file_names(self.about)
 
     @cached_property
     def _tag_files(self) -> dict[str, str]:
-        return file_names(self.tags)
+        return choose_file_names(self.tags)
 
     @cached_property
     def tags(self) -> dict[str, list[str]]:
@@ -78,7 +78,7 @@ class RubricRows:
 
     def model(self, name: str) -> Link | str:
         """A model's name, which leads to its page where it is on the leaderboard."""
-        return Link(name, model_page(name)) if name in self._ranked_models else name
+        return Link(name, build_model_address(name)) if name in self._ranked_models else name
 
     @cached_property
     def _ranked_models(self) -> set[str]:
@@ -88,7 +88,7 @@ class RubricRows:
         """The rows of one cut of the board: overall, tag, blueprint, prompt or criterion."""
         return self._cuts.get(name, self._nothing)
 
-    def part_of(self, cut: str, value: str) -> pd.DataFrame:
+    def select_part_rows(self, cut: str, value: str) -> pd.DataFrame:
         """The rows of one tag or blueprint: those of the cut whose column of its name has the value."""
         return (self._tags_of_board if cut == "tag" else self._blueprints_of_board).get(value, self._nothing)
 
@@ -125,7 +125,7 @@ class RubricRows:
             )
         return found
 
-    def prompt_page(self, blueprint: str, prompt: str) -> str:
+    def build_prompt_address(self, blueprint: str, prompt: str) -> str:
         """The place of a prompt on its blueprint's page."""
         is_there = (blueprint, prompt) in self.prompts
         return f"{self.page(blueprint)}#prompt-{address_id(prompt)}" if is_there else self.page(blueprint)
@@ -134,7 +134,7 @@ class RubricRows:
 def prompt_words(messages: Sequence[Any] | None) -> str:
     """The beginning of what the user says, in one line."""
     texts = [message["text"] for message in messages or () if message["role"] == "user" and message["text"]]
-    return beginning(str(texts[0]), _LONGEST_PROMPT) if texts else ""
+    return shorten_to_line(str(texts[0]), _LONGEST_PROMPT) if texts else ""
 
 
 def judge_words(judge: str) -> str:

@@ -10,11 +10,11 @@ import pandas as pd
 from dtef_pipeline.asking.snapshot_order import among
 from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT
 from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun
-from dtef_pipeline.rubric.results.judged_points import criterion_words
-from dtef_pipeline.rubric.site.prompt_parts import cut_text
+from dtef_pipeline.rubric.results.judged_points import describe_criterion
+from dtef_pipeline.rubric.site.prompt_parts import truncate_model_text
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.site.content import Block, Chart, Column, Fold, Section, Table, TemplateBlock, is_unknown, table_rows
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.site.content import Block, Chart, Column, Fold, Section, Table, TemplateBlock, convert_to_rows, is_unknown
+from dtef_pipeline.text.counted import format_count
 
 MOST_RUNS, _MOST_DRAWN = 12, 4
 _MOST_APART, _MOST_PROMPTS, _MOST_CRITERIA = 3, 2, 5
@@ -24,7 +24,7 @@ _RUNS_HOW = (
 )
 
 
-def history_section(rows: RubricRows, run: BlueprintRun) -> Section:
+def build_history_section(rows: RubricRows, run: BlueprintRun) -> Section:
     """Empty with fewer than two runs."""
     scores = rows.scores[rows.scores["blueprint"] == run.id] if len(rows.scores) else rows.scores
     grid = (
@@ -36,22 +36,26 @@ def history_section(rows: RubricRows, run: BlueprintRun) -> Section:
         return Section("runs", "Runs over time", [])
     snapshots = among(rows.order, grid.columns)[-MOST_RUNS:]
     grid = grid[snapshots]
-    labels = _labels(rows, run)
+    labels = _format_labels(rows, run)
     change = (grid[snapshots[-1]] - grid[snapshots[-2]]).dropna()
-    answer = f"{counted(len(snapshots), 'run')}. "
+    answer = f"{format_count(len(snapshots), 'run')}. "
     if len(change):
         model = str(change.abs().idxmax())
         answer += f"Since the run before, {model} moved most: {change[model]:+.3f}; all models {change.mean():+.3f} on average."
-    blocks: list[Block] = [_chart(grid, labels, labels.get(snapshots[-1])), _table(rows, grid), *_two_runs(rows, run)]
+    blocks: list[Block] = [
+        _build_chart(grid, labels, labels.get(snapshots[-1])),
+        _build_table(rows, grid),
+        *_build_two_run_blocks(rows, run),
+    ]
     return Section("runs", "Runs over time", blocks, answer, _RUNS_HOW)
 
 
-def _labels(rows: RubricRows, run: BlueprintRun) -> dict[str, str]:
+def _format_labels(rows: RubricRows, run: BlueprintRun) -> dict[str, str]:
     found = rows.rows.rows("rubric_runs", ("snapshot", "run_label"), {"blueprint": run.id})
     return {str(row["snapshot"]): str(row["run_label"]) for row in found}
 
 
-def _chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None) -> Chart:
+def _build_chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None) -> Chart:
     """The mean of all models, and the models that moved most."""
     moved = (grid.max(axis=1) - grid.min(axis=1)).sort_values(ascending=False, kind="stable").index[:_MOST_DRAWN]
     lines = {"mean of all models": grid.mean(), **{str(model): grid.loc[model] for model in sorted(moved)}}
@@ -61,10 +65,12 @@ def _chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None) -> Ch
         for snapshot, value in line.items()
         if not is_unknown(value)
     ]
-    return Chart("series", points, f"Mean score by run: all models, and the {counted(len(moved), 'model')} that moved most")
+    return Chart(
+        "series", points, f"Mean score by run: all models, and the {format_count(len(moved), 'model')} that moved most"
+    )
 
 
-def _table(rows: RubricRows, grid: pd.DataFrame) -> Fold:
+def _build_table(rows: RubricRows, grid: pd.DataFrame) -> Fold:
     last = grid.columns[-3:]
     columns = [Column("model", "Model"), Column("change", "Last change", "signed")]
     columns += [Column(f"run {name}", name, "score", more=name not in last) for name in grid.columns]
@@ -79,15 +85,15 @@ def _table(rows: RubricRows, grid: pd.DataFrame) -> Fold:
     return Fold("Scores of all models in each run", [Table("Mean score by run", columns, shown)])
 
 
-def _two_runs(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
+def _build_two_run_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
     """Of the models that the documented rule finds farthest apart: the two runs, prompt by prompt."""
     found = rows.rows.frame("drift_rule", {"family": "rubric", "partition": run.id})
     if not len(found):
         return
     apart = found[found["gap"].gt(0) & found["lowest_snapshot"].notna() & found["highest_snapshot"].notna()]
     ordered = apart.sort_values(["flagged", "gap", "model_variant"], ascending=[False, False, True])
-    for row in table_rows(ordered.head(_MOST_APART)):
-        prompts = list(_moved_prompts(rows, run, row))
+    for row in convert_to_rows(ordered.head(_MOST_APART)):
+        prompts = list(_find_moved_prompts(rows, run, row))
         flag = ", flagged by the documented rule" if row["flagged"] else ""
         title = (
             f"{row['model']}: lowest run {row['lowest_snapshot']} ({row['lowest']:.3f}), "
@@ -100,7 +106,7 @@ def _two_runs(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]:
             yield Fold(title, [part], is_open=bool(row["flagged"]))
 
 
-def _moved_prompts(rows: RubricRows, run: BlueprintRun, drift: dict[Any, Any]) -> Iterator[dict[str, Any]]:
+def _find_moved_prompts(rows: RubricRows, run: BlueprintRun, drift: dict[Any, Any]) -> Iterator[dict[str, Any]]:
     """The prompts on which a variant's two runs differ most, with both responses and the criteria that moved."""
     sides = [drift["lowest_snapshot"], drift["highest_snapshot"]]
     where = {"blueprint": run.id, "model_variant": drift["model_variant"]}
@@ -110,22 +116,22 @@ def _moved_prompts(rows: RubricRows, run: BlueprintRun, drift: dict[Any, Any]) -
     )
     moved = (grid[sides[1]] - grid[sides[0]]).sort_values(ascending=False, kind="stable")
     for prompt in moved.index[:_MOST_PROMPTS]:
-        texts = _texts(rows, {**where, "prompt": prompt})
+        texts = _read_texts(rows, {**where, "prompt": prompt})
         number, words = rows.prompts.get((run.id, prompt), (0, prompt))
         yield {
             "words": f"{number}. {words}" if number else words,
             "runs": [{"snapshot": side, "score": grid.loc[prompt, side], "text": texts.get(side, "")} for side in sides],
-            "criteria": _moved_criteria(rows, run, {**where, "prompt": prompt}, sides),
+            "criteria": _find_moved_criteria(rows, run, {**where, "prompt": prompt}, sides),
         }
 
 
-def _texts(rows: RubricRows, where: dict[str, Any]) -> dict[str, str]:
+def _read_texts(rows: RubricRows, where: dict[str, Any]) -> dict[str, str]:
     """The first response of each snapshot."""
     found = rows.rows.rows("rubric_responses", ("snapshot", "text"), where, ("system_index", "draw"))
-    return {str(row["snapshot"]): cut_text(row["text"]) for row in reversed(found)}
+    return {str(row["snapshot"]): truncate_model_text(row["text"]) for row in reversed(found)}
 
 
-def _moved_criteria(rows: RubricRows, run: BlueprintRun, where: dict[str, Any], sides: list[str]) -> list[dict[str, Any]]:
+def _find_moved_criteria(rows: RubricRows, run: BlueprintRun, where: dict[str, Any], sides: list[str]) -> list[dict[str, Any]]:
     """The criteria whose mean points differ most between the two runs."""
     keys = ["block", "path", "position"]
     points = rows.rows.frame("rubric_points", where)
@@ -136,8 +142,8 @@ def _moved_criteria(rows: RubricRows, run: BlueprintRun, where: dict[str, Any], 
     grid = placed.pivot_table(index=keys, columns="snapshot", values="score", aggfunc="mean").reindex(columns=sides).dropna()
     scores = dict(zip(map(tuple, grid.index), grid.to_numpy().tolist(), strict=True))
     moved = [
-        {"words": criterion_words(row), "scores": found, "is_unwanted": row["block"] == SHOULD_NOT}
-        for row in run.criteria.of(where["prompt"])
+        {"words": describe_criterion(row), "scores": found, "is_unwanted": row["block"] == SHOULD_NOT}
+        for row in run.criteria.list_rows_of_prompt(where["prompt"])
         if (found := scores.get((row["block"], -1 if row["path"] is None else row["path"], row["position"])))
         and found[0] != found[1]
     ]

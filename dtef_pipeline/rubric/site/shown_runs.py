@@ -21,7 +21,7 @@ _LESS = {
 """Columns of which pages show a part: what judges wrote that could not be read, and conversations of several turns."""
 
 
-class ShownRuns(StoredRows):
+class LatestRunRows(StoredRows):
     """The tables of a connection, with those of results cut to the shown snapshot of each blueprint."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, runs: Mapping[str, str]) -> None:

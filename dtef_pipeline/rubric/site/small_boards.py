@@ -8,7 +8,7 @@ from typing import Any
 from dtef_pipeline.site.content import Column, Estimate, is_unknown
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 
 def ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, how: str = "") -> RankedBoard:
@@ -23,7 +23,7 @@ def ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, ho
     return RankedBoard("", "", measure, shown, columns=columns, how=how)
 
 
-def best_words(board: RankedBoard) -> str:
+def describe_best_model(board: RankedBoard) -> str:
     """`amber scores best of 24 models: 0.81 (0.78 to 0.84); their mean is 0.62.`, whether they are ranked or not."""
     known = [row for row in board.rows if not is_unknown(row.score)]
     if not known:
@@ -33,4 +33,4 @@ def best_words(board: RankedBoard) -> str:
     if len(known) == 1:
         return f"{best.model}, the only model, scores {numbers}."
     mean = sum(float(row.score.value or 0.0) for row in known) / len(known)
-    return f"{best.model} scores best of {counted(len(known), 'model')}: {numbers}; their mean is {show(mean, 'score')}."
+    return f"{best.model} scores best of {format_count(len(known), 'model')}: {numbers}; their mean is {show(mean, 'score')}."

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, TEST_TAG
-from dtef_pipeline.rubric.hybrid import ScoringPolicy, crossing, hybrid_at
-from dtef_pipeline.rubric.runs_compared import averaged_runs, unlike_runs
+from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid_at, find_crossing
+from dtef_pipeline.rubric.runs_compared import describe_unlike_runs, select_averaged_runs
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.site.content import Fold, Section, TemplateBlock, is_unknown, table_rows
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.site.content import Fold, Section, TemplateBlock, convert_to_rows, is_unknown
+from dtef_pipeline.text.counted import format_count
 
 _WEIGHT_HOW = (
     "Where a prompt has criteria and an ideal answer, the score is beta times similarity plus 1 - beta times coverage. At 0 only coverage "
@@ -38,70 +38,71 @@ class PlaceChange(NamedTuple):
     """The place of both at this weight, from 1."""
 
 
-def weight_section(rows: RubricRows) -> Section:
+def build_weight_section(rows: RubricRows) -> Section:
     """A slider for the weight of similarity, which ranks the models anew. Empty where similarity plays no part."""
-    models = [one for one in _lines(rows) if not is_unknown(one["at_0"])]
+    models = [one for one in _build_lines(rows) if not is_unknown(one["at_0"])]
     usual = ScoringPolicy().beta
     if not any(abs(one["slope"]) > _EDGE for one in models):
         return Section("weight", "Weight of similarity", [])
-    models.sort(key=lambda one: (not one["ranked"], -_at(one, usual), one["model"]))
+    models.sort(key=lambda one: (not one["ranked"], -_compute_at(one, usual), one["model"]))
     shown = [
-        {**one, "cell": rows.model(one["model"]), "scores": [_at(one, beta) for beta in (usual, 0.0, 1.0)]} for one in models
+        {**one, "cell": rows.model(one["model"]), "scores": [_compute_at(one, beta) for beta in (usual, 0.0, 1.0)]}
+        for one in models
     ]
     part = Fold("Rank models at another weight", [TemplateBlock("rubric/weight.html.j2", {"models": shown, "usual": usual})])
     return Section(
         "weight",
         "Weight of similarity",
         [part],
-        _answer(place_changes(models), sum(one["ranked"] for one in models)),
+        _summarize_changes(find_place_changes(models), sum(one["ranked"] for one in models)),
         _WEIGHT_HOW,
     )
 
 
-def _lines(rows: RubricRows) -> list[dict[str, Any]]:
+def _build_lines(rows: RubricRows) -> list[dict[str, Any]]:
     """Each model's score as a line: `at_0`, `slope`, and whether it is `ranked`."""
     return [
         {"model": str(row["model"]), "at_0": row["at_0"], "slope": row["slope"], "ranked": row["n_parts"] >= MIN_BLUEPRINTS}
-        for row in table_rows(rows.cut("overall"))
+        for row in convert_to_rows(rows.cut("overall"))
     ]
 
 
-def _at(one: Mapping[str, Any], beta: float) -> float:
-    return float(hybrid_at(one["at_0"], one["slope"], beta))
+def _compute_at(one: Mapping[str, Any], beta: float) -> float:
+    return float(compute_hybrid_at(one["at_0"], one["slope"], beta))
 
 
-def place_changes(models: Sequence[Mapping[str, Any]]) -> list[PlaceChange]:
+def find_place_changes(models: Sequence[Mapping[str, Any]]) -> list[PlaceChange]:
     """All changes of places among the ranked, by weight. `models`: `model`, `at_0`, `slope` and `ranked` of each."""
     ranked = [one for one in models if one["ranked"] and not is_unknown(one["at_0"])]
     at_0, slope = (np.array([one[name] for one in ranked], dtype=np.float64) for name in ("at_0", "slope"))
     found = []
     for one, other in combinations(ranked, 2):
-        beta = crossing((one["at_0"], one["slope"]), (other["at_0"], other["slope"]))
+        beta = find_crossing((one["at_0"], one["slope"]), (other["at_0"], other["slope"]))
         if beta is None or not _EDGE < beta < 1 - _EDGE:
             continue
         rises, falls = (one, other) if one["slope"] > other["slope"] else (other, one)
-        ahead = hybrid_at(at_0, slope, beta) > _at(one, beta) + _EDGE
+        ahead = compute_hybrid_at(at_0, slope, beta) > _compute_at(one, beta) + _EDGE
         found.append(PlaceChange(beta, rises["model"], falls["model"], int(ahead.sum()) + 1))
     return sorted(found)
 
 
-def _answer(changes: Sequence[PlaceChange], n_ranked: int) -> str:
+def _summarize_changes(changes: Sequence[PlaceChange], n_ranked: int) -> str:
     if n_ranked < 2:
         return ""
     if not changes:
         return "No two ranked models change places at any weight."
     first = [f"from {change.beta:.2f} on {change.rises} is before {change.falls}" for change in changes if change.place == 1]
     leader = f"the first place changes: {'; '.join(first)}" if first else "the first place stays"
-    return f"Between 0 and 1 ranked models change places {counted(len(changes), 'time')}; {leader}."
+    return f"Between 0 and 1 ranked models change places {format_count(len(changes), 'time')}; {leader}."
 
 
-def alike_section(rows: RubricRows) -> Section:
+def build_alike_section(rows: RubricRows) -> Section:
     """How the runs behind the leaderboard differ in judges, scale or policy; empty where they do not."""
     runs = rows.rows.frame("rubric_runs")
     warnings: list[str] = []
     if len(rows.scores) and {"judges", "judge_hash", "policy"} <= set(runs):
-        shown = averaged_runs(rows.scores, runs, rows.order)
+        shown = select_averaged_runs(rows.scores, runs, rows.order)
         shown = shown[~shown["blueprint"].isin(rows.tags.get(TEST_TAG, []))]
         # Beta is on the slider, and no reason for a warning.
-        warnings = list(unlike_runs(shown.assign(policy=shown["policy"].str.replace(_BETA, "", regex=True))))
+        warnings = list(describe_unlike_runs(shown.assign(policy=shown["policy"].str.replace(_BETA, "", regex=True))))
     return Section("unlike", "Runs that are not alike", [], " ".join(f"{line[:1].upper()}{line[1:]}." for line in warnings))

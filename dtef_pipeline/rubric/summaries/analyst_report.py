@@ -17,12 +17,12 @@ import numpy as np
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.judging.blocks import safe
+from dtef_pipeline.judging.blocks import escape_tags
 from dtef_pipeline.judging.hidden_names import HiddenNames
 from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.rubric.summaries.anonymise import Participant, Pseudonyms
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.plain import strip_thinking
 
 DIMENSIONS: Mapping[str, str] = {
     "adherence": "follows what was asked, in content and in form",
@@ -90,7 +90,7 @@ def _score(text: str) -> float:
     return HIGHEST_GRADE if text.lower() == "ten" else float(text.replace(",", "."))
 
 
-def reasoning_in(text: str) -> str:
+def extract_reasoning(text: str) -> str:
     """What stands before the last `SCORE:`, without the word `REASONING:`."""
     *_, end = (len(text), *(match.start() for match in _SCORE.finditer(text)))
     return re.sub(r"^[\s*_`]*reasoning[\s*_`]*:[\s*_`]*", "", text[:end], flags=re.IGNORECASE).strip(" \t\r\n*_`")
@@ -161,37 +161,37 @@ def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str
         ids: of the participants.
         prompts: prompt ids by what the analyst was told to call them; None: they go by their own ids.
     """
-    texts = [without_thinking(reply) for reply in replies]
+    texts = [strip_thinking(reply) for reply in replies]
     findings: list[AnalystFinding] = []
     for text in texts:
         # Asked once more for what is missing, an analyst may write everything again, perhaps in other words.
         before = {finding.kind for finding in findings}
-        findings += [one for one in _findings(text, ids, prompts) if one.kind not in before]
+        findings += [one for one in _read_findings(text, ids, prompts) if one.kind not in before]
     grades: dict[tuple[str, str], DimensionGrade] = {}
     dropped: Counter[str] = Counter()
-    for grade in (grade for text in texts for grade in _grades(text, ids, dropped)):
+    for grade in (grade for text in texts for grade in _read_grades(text, ids, dropped)):
         dropped["twice"] += (grade.model, grade.dimension) in grades
         grades[grade.model, grade.dimension] = grade
     absent = [kind for kind in INSIGHT_KINDS if kind not in {finding.kind for finding in findings}]
-    wanted = ((model, dimension) for model in sorted(ids.models, key=ids.of_model) for dimension in DIMENSIONS)
-    absent += [f"{ids.of_model(model)} {dimension}" for model, dimension in wanted if (model, dimension) not in grades]
+    wanted = ((model, dimension) for model in sorted(ids.models, key=ids.name_model) for dimension in DIMENSIONS)
+    absent += [f"{ids.name_model(model)} {dimension}" for model, dimension in wanted if (model, dimension) not in grades]
     return AnalystReply(
         tuple(findings), tuple(grades.values()), {why: count for why, count in dropped.items() if count}, tuple(absent)
     )
 
 
-def _findings(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None) -> Iterator[AnalystFinding]:
+def _read_findings(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None) -> Iterator[AnalystFinding]:
     """The findings of one reply, each once."""
     written = ((match[1].lower(), match[2].strip()) for match in _FINDING.finditer(text))
     for kind, words in dict.fromkeys(written):
         if words:
-            yield AnalystFinding(kind, with_names(words, ids, prompts))
+            yield AnalystFinding(kind, replace_refs(words, ids, prompts))
 
 
-def _grades(text: str, ids: Pseudonyms, dropped: Counter[str]) -> Iterator[DimensionGrade]:
+def _read_grades(text: str, ids: Pseudonyms, dropped: Counter[str]) -> Iterator[DimensionGrade]:
     for match in _GRADE.finditer(text):
-        given = _attributes(match.group(1))
-        model = ids.model_of(given.get("maker"), given.get("model", ""))
+        given = _read_attributes(match.group(1))
+        model = ids.find_model_by_id(given.get("maker"), given.get("model", ""))
         dimension = given.get("dimension", "").lower()
         if model is None:
             dropped["unknown model"] += 1
@@ -199,46 +199,46 @@ def _grades(text: str, ids: Pseudonyms, dropped: Counter[str]) -> Iterator[Dimen
             dropped["unknown dimension"] += 1
         else:
             inside = unescape(match.group(2))
-            yield DimensionGrade(model, dimension, score_in(inside), reasoning_in(inside))
+            yield DimensionGrade(model, dimension, score_in(inside), extract_reasoning(inside))
 
 
-def with_names(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> SummaryText:
+def replace_refs(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> SummaryText:
     """The text with a mention in place of each `<ref .../>`, escaped ones too, and of each bare id. What holds an unknown id stays as it is."""
     parts: list[str | SummaryMention] = []
     end = 0
     for match in _REF_OR_ID.finditer(text):
-        if (mention := _mention(_ids_in(match[0]), ids, prompts)) is None:
+        if (mention := _resolve_mention(_read_ids(match[0]), ids, prompts)) is None:
             continue
         parts += [text[end : match.start()], mention]
         end = match.end()
     return tuple(part for part in (*parts, text[end:]) if part)
 
 
-def _ids_in(text: str) -> dict[str, str]:
+def _read_ids(text: str) -> dict[str, str]:
     """The ids of a `<ref .../>` or of a bare mention, by the attributes that a ref gives them."""
     if (bare := _BARE_ID.fullmatch(text)) is None:
-        return _attributes(text)
+        return _read_attributes(text)
     maker, model, system, temperature, maker_alone = bare.groups()
     given = {"maker": maker or maker_alone, "model": model, "sys": system, "temp": temperature}
     return {name: one.replace("\\", "") for name, one in given.items() if one is not None}
 
 
-def _mention(given: Mapping[str, str], ids: Pseudonyms, prompts: Mapping[str, str] | None) -> SummaryMention | None:
+def _resolve_mention(given: Mapping[str, str], ids: Pseudonyms, prompts: Mapping[str, str] | None) -> SummaryMention | None:
     prompt = given.get("prompt")
     if prompt is not None and prompts is not None and (prompt := prompts.get(prompt)) is None:
         return None
     if "model" not in given:
-        maker = ids.maker_of_id(given.get("maker", ""))
+        maker = ids.find_maker_by_id(given.get("maker", ""))
         return None if maker is None else SummaryMention(None, maker, prompt)
-    found = ids.participant_of(given.get("maker"), given["model"], given.get("sys"), given.get("temp"))
+    found = ids.find_participant(given.get("maker"), given["model"], given.get("sys"), given.get("temp"))
     return None if found is None else SummaryMention(found, None, prompt)
 
 
-def _attributes(text: str) -> dict[str, str]:
+def _read_attributes(text: str) -> dict[str, str]:
     return {match.group(1).lower(): match.group(2)[1:-1].strip() for match in _ATTRIBUTE.finditer(unescape(text))}
 
 
-def named(mention: SummaryMention, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
+def format_mention(mention: SummaryMention, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
     """In words: `gpt-4o[temp:0.5][sp_idx:1]`, or a maker's name. `names`: by model string, what else a model is called, if anything."""
     if (who := mention.participant) is None:
         maker = mention.maker or ""
@@ -246,14 +246,14 @@ def named(mention: SummaryMention, names: Mapping[str, str] = NO_OTHER_NAMES) ->
     return display_id(names.get(who.model, who.model), who.temperature, who.system or 0, 1 if who.system is None else 2)
 
 
-def as_markdown(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
+def format_markdown(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
     """The text as markdown, with names in place of refs. What the analyst wrote cannot be markup."""
-    return _IN_MARKDOWN.sub(r"\\\1", as_text(text, names))
+    return _IN_MARKDOWN.sub(r"\\\1", format_summary_text(text, names))
 
 
-def as_text(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
+def format_summary_text(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
     """The text as it was written, with names in place of refs."""
-    return "".join(part if isinstance(part, str) else named(part, names) for part in text)
+    return "".join(part if isinstance(part, str) else format_mention(part, names) for part in text)
 
 
 REPORT_TAGS = ("REPORT", "DESCRIPTION", "SYSTEM", "PROMPT", "TEXT", "IDEAL", "CRITERIA", "RESPONSE")
@@ -329,7 +329,7 @@ class _Section:
     text: str
 
 
-def analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: HiddenNames, seed: int, most: int) -> AnalystReport:
+def build_analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: HiddenNames, seed: int, most: int) -> AnalystReport:
     """The report in at most `most` characters.
 
     Args:
@@ -343,59 +343,62 @@ def analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: HiddenName
         ConfigError: not even the tables fit.
         NameLeak: a name is left.
     """
-    shown = cache(lambda text: safe(names.hide(text), _GUARDED))  # equal texts are common
-    parts = [_Section(shown(part.text)) if isinstance(part, _Section) else part for part in _parts(material, ids, seed)]
+    shown = cache(lambda text: escape_tags(names.hide(text), _GUARDED))  # equal texts are common
+    parts = [
+        _Section(shown(part.text)) if isinstance(part, _Section) else part
+        for part in _iterate_report_parts(material, ids, seed)
+    ]
     sections = [part.text for part in parts if isinstance(part, _Section)]
     total = sum(map(len, sections))
-    fixed = sum(len(part) for part in parts if isinstance(part, str)) + len(_opening(0.5)) + len(_CLOSING)
+    fixed = sum(len(part) for part in parts if isinstance(part, str)) + len(_write_opening(0.5)) + len(_CLOSING)
     room = most - fixed
     share = 1.0 if total <= room else (room - _MARKER_ROOM * len(sections)) / total
     if share <= 0:
         raise ConfigError(
-            f"the report on {material.blueprint} for the analyst has {counted(fixed + total, 'character')}, and without its texts still "
+            f"the report on {material.blueprint} for the analyst has {format_count(fixed + total, 'character')}, and without its texts still "
             f"{fixed + _MARKER_ROOM * len(sections):,}; allowed: {most:,}. Let more characters be sent, or sum up fewer models"
         )
-    texts = (part if isinstance(part, str) else _cut(part.text, share, names) for part in parts)
-    report = _opening(share) + "".join(texts) + _CLOSING
+    texts = (part if isinstance(part, str) else _cut_text(part.text, share, names) for part in parts)
+    report = _write_opening(share) + "".join(texts) + _CLOSING
     names.refuse(report, f"the report on {material.blueprint} for the analyst")
-    return AnalystReport(report, share, {_shown(place): prompt.id for place, prompt in enumerate(material.prompts)})
+    return AnalystReport(report, share, {_prompt_ref(place): prompt.id for place, prompt in enumerate(material.prompts)})
 
 
 _CLOSING = "</REPORT>"
 
 
-def _opening(share: float) -> str:
-    told = "" if share == 1 else f"All texts below are cut to {share:.1%} of their length, so that the report fits.\n"
-    return f"<REPORT>\n{told}"
+def _write_opening(share: float) -> str:
+    cut_note = "" if share == 1 else f"All texts below are cut to {share:.1%} of their length, so that the report fits.\n"
+    return f"<REPORT>\n{cut_note}"
 
 
-def _cut(text: str, share: float, names: HiddenNames) -> str:
+def _cut_text(text: str, share: float, names: HiddenNames) -> str:
     """The beginning of a text, with a line that says so. A cut can make a name of a longer word, so names are looked for again."""
     if share == 1:
         return text
     kept = text[: int(len(text) * share)]
-    return f"{names.hide(kept)}\n[cut: {len(kept):,} of {counted(len(text), 'character')} shown]"
+    return f"{names.hide(kept)}\n[cut: {len(kept):,} of {format_count(len(text), 'character')} shown]"
 
 
-def _shown(place: int) -> str:
+def _prompt_ref(place: int) -> str:
     return f"P_{place + 1}"
 
 
-def _parts(material: SummaryMaterial, ids: Pseudonyms, seed: int) -> Iterator[str | _Section]:
+def _iterate_report_parts(material: SummaryMaterial, ids: Pseudonyms, seed: int) -> Iterator[str | _Section]:
     for place, system in enumerate(material.systems):
         if place in ids.systems:
-            yield from _block(f'SYSTEM id="{ids.systems[place]}"', system or "(no system prompt)")
-    yield _overview(material, ids, seed)
+            yield from _iterate_block_parts(f'SYSTEM id="{ids.systems[place]}"', system or "(no system prompt)")
+    yield _write_overview(material, ids, seed)
     for place, prompt in enumerate(material.prompts):
-        yield from _prompt(prompt, _shown(place), ids, np.random.default_rng([seed, place]))
+        yield from _iterate_prompt_parts(prompt, _prompt_ref(place), ids, np.random.default_rng([seed, place]))
 
 
-def _block(opening: str, text: str | None) -> Iterator[str | _Section]:
+def _iterate_block_parts(opening: str, text: str | None) -> Iterator[str | _Section]:
     if text:
         yield from (f"<{opening}>\n", _Section(text), f"\n</{opening.partition(' ')[0]}>\n")
 
 
-def _overview(material: SummaryMaterial, ids: Pseudonyms, seed: int) -> str:
+def _write_overview(material: SummaryMaterial, ids: Pseudonyms, seed: int) -> str:
     """The mean coverage of each variant over the prompts."""
     scored: dict[Participant, list[float]] = {one: [] for one in material.participants}
     for prompt in material.prompts:
@@ -404,29 +407,32 @@ def _overview(material: SummaryMaterial, ids: Pseudonyms, seed: int) -> str:
     order = np.random.default_rng([seed, len(material.prompts)]).permutation(len(scored))
     rows = list(scored.items())
     lines = (
-        f"{ids.of(rows[place][0])} | {_number(fsum(rows[place][1]) / len(rows[place][1]) if rows[place][1] else None)} | {len(rows[place][1])}\n"
+        f"{ids.format_pseudonym(rows[place][0])} | "
+        f"{_format_score(fsum(rows[place][1]) / len(rows[place][1]) if rows[place][1] else None)} | {len(rows[place][1])}\n"
         for place in order
     )
     return "\nVariant | mean coverage of its criteria, 0 to 1 | responses scored\n" + "".join(lines)
 
 
-def _prompt(prompt: ReportedPrompt, shown: str, ids: Pseudonyms, rng: np.random.Generator) -> Iterator[str | _Section]:
+def _iterate_prompt_parts(
+    prompt: ReportedPrompt, shown: str, ids: Pseudonyms, rng: np.random.Generator
+) -> Iterator[str | _Section]:
     yield f'\n<PROMPT id="{shown}">\n'
-    yield from _block("TEXT", prompt.text)
-    yield from _block("IDEAL", prompt.ideal)
-    yield from _block("CRITERIA", "\n".join(f"- {criterion}" for criterion in prompt.criteria))
+    yield from _iterate_block_parts("TEXT", prompt.text)
+    yield from _iterate_block_parts("IDEAL", prompt.ideal)
+    yield from _iterate_block_parts("CRITERIA", "\n".join(f"- {criterion}" for criterion in prompt.criteria))
     responses: Sequence[ReportedResponse] = [prompt.responses[place] for place in rng.permutation(len(prompt.responses))]
     yield "Variant | coverage | similarity to the ideal\n"
     for response in responses:
-        yield f"{ids.of(response.participant)} | {_number(response.coverage)} | {_number(response.similarity)}\n"
+        yield f"{ids.format_pseudonym(response.participant)} | {_format_score(response.coverage)} | {_format_score(response.similarity)}\n"
     for response in responses:
-        yield f'<RESPONSE of="{ids.of(response.participant)}">\n'
+        yield f'<RESPONSE of="{ids.format_pseudonym(response.participant)}">\n'
         yield _Section(response.text if response.text else f"(no response: {response.reason or 'none was given'})")
         yield "\n</RESPONSE>\n"
     yield "</PROMPT>\n"
 
 
-def _number(value: float | None) -> str:
+def _format_score(value: float | None) -> str:
     return "unscored" if value is None else f"{value:.2f}"
 
 
@@ -445,9 +451,9 @@ system prompts S_... and temperatures T_...; [model], [company] and [provider] s
 nothing but the responses count."""
 
 
-def analyst_messages(report: str, ids: Pseudonyms) -> tuple[Message, ...]:
+def build_analyst_messages(report: str, ids: Pseudonyms) -> tuple[Message, ...]:
     """The messages by which an analyst is asked to sum up a report."""
-    models = "\n".join(_grade_example(model, ids) for model in sorted(ids.models, key=ids.of_model))
+    models = "\n".join(_write_grade_example(model, ids) for model in sorted(ids.models, key=ids.name_model))
     findings = "\n".join(f"<{kind}>{_KINDS_SAID[kind]}</{kind}>" for kind in INSIGHT_KINDS)
     dimensions = "\n".join(f"- {name}: {meaning}" for name, meaning in DIMENSIONS.items())
     task = f"""{report}
@@ -473,16 +479,16 @@ The models to grade, each in all {len(DIMENSIONS)} dimensions:
     return Message("system", _ANALYST_SYSTEM), Message("user", task)
 
 
-def _grade_example(model: str, ids: Pseudonyms) -> str:
-    maker, _, name = ids.of_model(model).partition("/")
+def _write_grade_example(model: str, ids: Pseudonyms) -> str:
+    maker, _, name = ids.name_model(model).partition("/")
     return f'maker="{maker}" model="{name}"'
 
 
-def missing_messages(messages: Sequence[Message], reply: str, missing: Sequence[str]) -> tuple[Message, ...]:
+def build_missing_messages(messages: Sequence[Message], reply: str, missing: Sequence[str]) -> tuple[Message, ...]:
     """The messages by which the analyst is asked once more, for the blocks that its reply lacks."""
     listed = "\n".join(f"- {one}" for one in missing)
-    said = reply.strip() or "(nothing)"
+    shown_reply = reply.strip() or "(nothing)"
     task = (
         f"These blocks are missing, or cannot be read. Write them in the form that was asked for, and nothing else:\n\n{listed}"
     )
-    return *messages, Message("assistant", said), Message("user", task)
+    return *messages, Message("assistant", shown_reply), Message("user", task)

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from dtef_pipeline.asking.makers import maker_of
+from dtef_pipeline.asking.makers import find_maker
 from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import SNAPSHOT_FIELD, field
 
@@ -51,35 +51,37 @@ class Pseudonyms:
     systems: Mapping[int, str]
     temperatures: Mapping[float, str]
 
-    def of(self, participant: Participant) -> str:
+    def format_pseudonym(self, participant: Participant) -> str:
         """As the analyst reads it: `MK_5001/MD_6001 (sys:S_7000, temp:T_8000)`."""
         settings = [
             *([f"sys:{self.systems[participant.system]}"] if participant.system is not None else []),
             *([f"temp:{self.temperatures[participant.temperature]}"] if participant.temperature is not None else []),
         ]
-        base = self.of_model(participant.model)
+        base = self.name_model(participant.model)
         return f"{base} ({', '.join(settings)})" if settings else base
 
-    def of_model(self, model: str) -> str:
-        return f"{self.makers[_maker(model)]}/{self.models[model]}"
+    def name_model(self, model: str) -> str:
+        return f"{self.makers[_find_maker_or_model(model)]}/{self.models[model]}"
 
-    def model_of(self, maker: str | None, model: str) -> str | None:
+    def find_model_by_id(self, maker: str | None, model: str) -> str | None:
         """The model that ids stand for; None where there is none, or where it is not of that maker."""
-        found = _look_up(self.models, model)
-        if found is None or (maker is not None and maker.upper() != self.makers[_maker(found)]):
+        found = _find_by_id(self.models, model)
+        if found is None or (maker is not None and maker.upper() != self.makers[_find_maker_or_model(found)]):
             return None
         return found
 
-    def participant_of(self, maker: str | None, model: str, system: str | None, temperature: str | None) -> Participant | None:
+    def find_participant(
+        self, maker: str | None, model: str, system: str | None, temperature: str | None
+    ) -> Participant | None:
         """The variant that ids stand for; None where any of them is unknown."""
-        found = self.model_of(maker, model)
-        place, heat = _look_up(self.systems, system or ""), _look_up(self.temperatures, temperature or "")
+        found = self.find_model_by_id(maker, model)
+        place, heat = _find_by_id(self.systems, system or ""), _find_by_id(self.temperatures, temperature or "")
         if found is None or (system and place is None) or (temperature and heat is None):
             return None
         return Participant(found, heat, place)
 
-    def maker_of_id(self, maker: str) -> str | None:
-        return _look_up(self.makers, maker)
+    def find_maker_by_id(self, maker: str) -> str | None:
+        return _find_by_id(self.makers, maker)
 
     def table(self, blueprint: str, snapshot: str, names: Mapping[str, str]) -> pa.Table:
         """`ANALYST_IDS`, sorted by kind and id. `names`: by model string, what tables call the model."""
@@ -97,38 +99,38 @@ class Pseudonyms:
         return pa.Table.from_pylist(rows, schema=ANALYST_IDS)
 
 
-def summary_seed(blueprint: str, snapshot: str, test_hash: str) -> int:
+def derive_summary_seed(blueprint: str, snapshot: str, test_hash: str) -> int:
     """The seed of everything that is drawn for a summary."""
     return int(digest("executive summary", blueprint, snapshot, test_hash), 16)
 
 
-def pseudonyms(participants: Iterable[Participant], seed: int) -> Pseudonyms:
+def draw_pseudonyms(participants: Iterable[Participant], seed: int) -> Pseudonyms:
     """An id for each maker, model, system prompt and temperature, drawn without order; variants of a model share those of the model.
 
-    `seed`: `summary_seed`. The order in which the participants come does not matter.
+    `seed`: `derive_summary_seed`. The order in which the participants come does not matter.
     """
     all_of_them = list(participants)
     rng = np.random.default_rng(seed)
     models = {one.model for one in all_of_them}
     return Pseudonyms(
-        makers=_drawn("maker", sorted({_maker(model) for model in models}), rng),
-        models=_drawn("model", sorted(models), rng),
-        systems=_drawn("system", sorted({one.system for one in all_of_them if one.system is not None}), rng),
-        temperatures=_drawn(
+        makers=_draw_ids("maker", sorted({_find_maker_or_model(model) for model in models}), rng),
+        models=_draw_ids("model", sorted(models), rng),
+        systems=_draw_ids("system", sorted({one.system for one in all_of_them if one.system is not None}), rng),
+        temperatures=_draw_ids(
             "temperature", sorted({one.temperature for one in all_of_them if one.temperature is not None}), rng
         ),
     )
 
 
-def _drawn(kind: str, names: Sequence[_Key], rng: np.random.Generator) -> dict[_Key, str]:
+def _draw_ids(kind: str, names: Sequence[_Key], rng: np.random.Generator) -> dict[_Key, str]:
     prefix, first = _FIRST_IDS[kind]
     return {name: f"{prefix}_{first + place}" for name, place in zip(names, rng.permutation(len(names)).tolist(), strict=True)}
 
 
-def _maker(model: str) -> str:
-    return maker_of(model) or model
+def _find_maker_or_model(model: str) -> str:
+    return find_maker(model) or model
 
 
-def _look_up(ids: Mapping[_Key, str], wanted: str) -> _Key | None:
+def _find_by_id(ids: Mapping[_Key, str], wanted: str) -> _Key | None:
     """What the id stands for, in whatever case an analyst writes it."""
     return next((name for name, one in ids.items() if one == wanted.upper()), None)

@@ -13,17 +13,17 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.judging.blocks import JUDGE_TAGS, safe
-from dtef_pipeline.judging.judges import with_sampling
-from dtef_pipeline.judging.prompts import NOTHING_WAS_WRITTEN, AuthoredTurn, prompt_text
+from dtef_pipeline.judging.blocks import JUDGE_TAGS, escape_tags
+from dtef_pipeline.judging.judges import replace_sampling
+from dtef_pipeline.judging.prompts import NOTHING_WAS_WRITTEN, AuthoredTurn, format_prompt
 from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD, TEXT_KIND, Blueprint, Criterion, PromptItem
-from dtef_pipeline.rubric.conversations import used
+from dtef_pipeline.rubric.conversations import sum_response_usage
 from dtef_pipeline.rubric.summaries.summary import ANALYST_ROLE
-from dtef_pipeline.rubric.summaries.summary_rows import ANALYSTS, chosen_analysts
+from dtef_pipeline.rubric.summaries.summary_rows import ANALYSTS, choose_analysts
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.plain import strip_thinking
 
 POINTS_AT_MOST = 12
 POINT_CHARACTERS = 300
@@ -40,7 +40,7 @@ _NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u20
 _PART_OF_THE_IDEAL = "(This turn is a part of the ideal answer.)"
 _POINTS_FORM = "<points>\n<point>the first key point</point>\n<point>the second key point</point>\n</points>"
 _POINTS_BOUND = (
-    f"Write at least one point and at most {POINTS_AT_MOST}, each of at most {counted(POINT_CHARACTERS, 'character')}."
+    f"Write at least one point and at most {POINTS_AT_MOST}, each of at most {format_count(POINT_CHARACTERS, 'character')}."
 )
 _EXTRACTION_SYSTEM = (
     "You are an expert examiner who writes marking schemes. You keep strictly to the task and to the form of the reply.\n\n"
@@ -67,45 +67,47 @@ class PointsReply:
     """unreadable | empty; None: there are points."""
 
 
-def lacks_criteria(prompt: PromptItem) -> bool:
+def is_lacking_criteria(prompt: PromptItem) -> bool:
     """Whether key points can be extracted for a prompt: it has an ideal answer and no criteria at all."""
     return bool(prompt.ideal and prompt.ideal.strip()) and not prompt.criteria
 
 
-def extracting_model(named: Sequence[str], models: Models) -> ModelSpec:
+def choose_extracting_model(named: Sequence[str], models: Models) -> ModelSpec:
     """Who extracts key points, at temperature 0: the first analyst.
 
     A model whose entry sets `temperature: null` refuses the parameter: it gets none. Raises ConfigError where nobody is named.
     """
-    analysts = chosen_analysts(named, models)
+    analysts = choose_analysts(named, models)
     if not analysts:
         raise ConfigError(
             f"nobody is named who extracts key points: the models files have no collection {ANALYSTS!r} with a model in it. "
             f"Add one (collections: {{{ANALYSTS}: [gpt-4.1-mini]}}), or name a model in the section `rubric` of the panel file "
             "(analysts: [gpt-4.1-mini])"
         )
-    return analysts[0] if analysts[0].temperature is None else with_sampling(analysts[0], {"temperature": 0.0})
+    return analysts[0] if analysts[0].temperature is None else replace_sampling(analysts[0], {"temperature": 0.0})
 
 
-def extraction_request(turns: Sequence[AuthoredTurn], ideal: str, model: ModelSpec) -> Request:
+def build_extraction_request(turns: Sequence[AuthoredTurn], ideal: str, model: ModelSpec) -> Request:
     """The request for the key points of an ideal answer. Tags in the texts are made harmless, so that each block is the only one of its kind."""
-    blocks = (("PROMPT", prompt_text(turns, _PART_OF_THE_IDEAL)), ("IDEAL", ideal))
-    told = [f"<{tag}>\n{safe(text, _TAGS_OF_EXTRACTION)}\n</{tag}>" for tag, text in blocks]
-    return _points_request(
-        (Message("system", _EXTRACTION_SYSTEM), Message("user", "\n\n".join([*told, _LIST_THE_POINTS]))), model
+    blocks = (("PROMPT", format_prompt(turns, _PART_OF_THE_IDEAL)), ("IDEAL", ideal))
+    passages = [f"<{tag}>\n{escape_tags(text, _TAGS_OF_EXTRACTION)}\n</{tag}>" for tag, text in blocks]
+    return _build_points_request(
+        (Message("system", _EXTRACTION_SYSTEM), Message("user", "\n\n".join([*passages, _LIST_THE_POINTS]))), model
     )
 
 
-def further_extraction(first: Request, texts: Sequence[str]) -> Request | None:
+def build_further_extraction(first: Request, texts: Sequence[str]) -> Request | None:
     """The request that asks once more, given the texts of the replies so far; None: there is none to make."""
     if len(texts) != 1 or read_points(texts[0]).points:
         return None
-    said = safe(texts[0], ("PROMPT", "IDEAL")) if texts[0].strip() else NOTHING_WAS_WRITTEN
-    return _points_request((*first.messages, Message("assistant", said), Message("user", _POINTS_CORRECTION)), first.model)
+    shown_reply = escape_tags(texts[0], ("PROMPT", "IDEAL")) if texts[0].strip() else NOTHING_WAS_WRITTEN
+    return _build_points_request(
+        (*first.messages, Message("assistant", shown_reply), Message("user", _POINTS_CORRECTION)), first.model
+    )
 
 
-def _points_request(messages: Sequence[Message], model: ModelSpec) -> Request:
-    return Request.of_messages(messages, model, 0, EXTRACTED_IN, role=ANALYST_ROLE, answer_tokens=EXTRACTION_TOKENS)
+def _build_points_request(messages: Sequence[Message], model: ModelSpec) -> Request:
+    return Request.build_request(messages, model, 0, EXTRACTED_IN, role=ANALYST_ROLE, answer_tokens=EXTRACTION_TOKENS)
 
 
 def read_points(text: str) -> PointsReply:
@@ -114,16 +116,16 @@ def read_points(text: str) -> PointsReply:
     Thinking is dropped first. Nothing is guessed: tags that do not match, no point, more than `POINTS_AT_MOST` points, and one longer than
     `POINT_CHARACTERS` make the reply unreadable.
     """
-    seen = without_thinking(text).strip()
+    seen = strip_thinking(text).strip()
     if not seen:
         return PointsReply((), EMPTY)
     tags = list(_POINT_TAG.finditer(seen))
     opening, closing = tags[::2], tags[1::2]
     if len(opening) != len(closing) or any(tag[1] for tag in opening) or not all(tag[1] for tag in closing):
         return PointsReply((), UNREADABLE)
-    told = (_in_one_line(seen[one.end() : other.start()]) for one, other in zip(opening, closing, strict=True))
+    passages = (_collapse_lines(seen[one.end() : other.start()]) for one, other in zip(opening, closing, strict=True))
     points: dict[str, str] = {}
-    for point in told:
+    for point in passages:
         if any(map(str.isalnum, point)):
             points.setdefault(point.casefold(), point)
     if not 1 <= len(points) <= POINTS_AT_MOST or max(map(len, points.values())) > POINT_CHARACTERS:
@@ -131,20 +133,20 @@ def read_points(text: str) -> PointsReply:
     return PointsReply(tuple(points.values()), None)
 
 
-def _in_one_line(text: str) -> str:
+def _collapse_lines(text: str) -> str:
     return " ".join(_NOT_SHOWN.sub(" ", text).split())
 
 
-def with_key_points(blueprint: Blueprint, points: dict[str, tuple[str, ...]]) -> Blueprint:
+def add_key_points(blueprint: Blueprint, points: dict[str, tuple[str, ...]]) -> Blueprint:
     """The blueprint with criteria of weight 1 for the prompts, by their ids, of which key points are known."""
     prompts = (
-        replace(one, criteria=point_criteria(points.get(one.id, ()))) if lacks_criteria(one) else one
+        replace(one, criteria=convert_to_criteria(points.get(one.id, ()))) if is_lacking_criteria(one) else one
         for one in blueprint.prompts
     )
     return replace(blueprint, prompts=tuple(prompts))
 
 
-def point_criteria(points: Sequence[str]) -> tuple[Criterion, ...]:
+def convert_to_criteria(points: Sequence[str]) -> tuple[Criterion, ...]:
     """Key points as criteria of `should`, marked as extracted."""
     return tuple(Criterion(SHOULD, None, at, TEXT_KIND, point, source=EXTRACTED) for at, point in enumerate(points))
 
@@ -157,7 +159,7 @@ _USUAL_POINT = "a key point of the ideal answer, such as one that names what has
 
 
 @dataclass(slots=True)
-class Extracting:
+class ExtractionEpisode:
     """The key points of one prompt, to be had from a model: an episode."""
 
     blueprint: str
@@ -166,40 +168,40 @@ class Extracting:
 
     def next(self, history: Sequence[Response]) -> Request | None:
         """The first request; then, once, the one that asks for a readable reply."""
-        return further_extraction(self.first, [one.text for one in history]) if history else self.first
+        return build_further_extraction(self.first, [one.text for one in history]) if history else self.first
 
 
-def extractings(blueprint: Blueprint, model: ModelSpec) -> list[Extracting]:
+def list_extractings(blueprint: Blueprint, model: ModelSpec) -> list[ExtractionEpisode]:
     """An episode for each prompt with an ideal answer and no criteria."""
     return [
-        Extracting(blueprint.id, one.id, extraction_request(one.turns, one.ideal, model))
+        ExtractionEpisode(blueprint.id, one.id, build_extraction_request(one.turns, one.ideal, model))
         for one in blueprint.prompts
-        if lacks_criteria(one) and one.ideal is not None
+        if is_lacking_criteria(one) and one.ideal is not None
     ]
 
 
-def extraction_stand_in(_: Extracting, request: Request, __: str) -> str:
+def make_extraction_stand_in(_: ExtractionEpisode, request: Request, __: str) -> str:
     """A reply with USUAL_POINTS key points. Those of each request are others, so that no two judgements are taken for one."""
     points = (f"<point>{_USUAL_POINT} {at} {request.key}</point>" for at in range(USUAL_POINTS))
     return f"<points>{''.join(points)}</points>"
 
 
-def extracted(came: Played) -> PointsReply:
+def read_extraction(result: Played) -> PointsReply:
     """What the replies of an episode come to: the last one decides, and a failed call leaves nothing."""
-    if came.failure is not None:
-        return PointsReply((), came.failure.status)
-    return read_points(came.responses[-1].text)
+    if result.failure is not None:
+        return PointsReply((), result.failure.status)
+    return read_points(result.responses[-1].text)
 
 
-def extraction_rows(episodes: Sequence[Extracting], played: Sequence[Played]) -> pa.Table:
+def build_extraction_rows(episodes: Sequence[ExtractionEpisode], played: Sequence[Played]) -> pa.Table:
     """The rows of `rubric_extractions`, in the order of the episodes."""
-    rows = [_extraction_row(one, came) for one, came in zip(episodes, played, strict=True)]
+    rows = [_make_extraction_row(one, result) for one, result in zip(episodes, played, strict=True)]
     return pa.Table.from_pylist(rows, schema=RUBRIC_EXTRACTIONS)
 
 
-def _extraction_row(one: Extracting, came: Played) -> dict[str, Any]:
-    found = extracted(came)
-    outcomes: list[Response | Failure] = [*came.responses, *([came.failure] if came.failure else [])]
+def _make_extraction_row(one: ExtractionEpisode, result: Played) -> dict[str, Any]:
+    found = read_extraction(result)
+    outcomes: list[Response | Failure] = [*result.responses, *([result.failure] if result.failure else [])]
     return {
         "blueprint": one.blueprint,
         "prompt": one.prompt,
@@ -208,14 +210,14 @@ def _extraction_row(one: Extracting, came: Played) -> dict[str, Any]:
         "n_points": len(found.points),
         "reason": found.reason,
         "attempts": len(outcomes),
-        "raw": [response.text for response in came.responses],
+        "raw": [response.text for response in result.responses],
         "request_keys": [outcome.request_key for outcome in outcomes],
-        **used(came.responses),
-        "error": came.failure.message if came.failure else None,
+        **sum_response_usage(result.responses),
+        "error": result.failure.message if result.failure else None,
     }
 
 
-def will_be_judged(prompts: pa.Table, criteria: pa.Table, *, extracting: bool) -> bool:
+def is_to_be_judged(prompts: pa.Table, criteria: pa.Table, *, extracting: bool) -> bool:
     """Whether a blueprint has criteria in words, or an ideal answer that they can be extracted from.
 
     Tables: `rubric_prompts` with `prompt` and `ideal`, `rubric_criteria` with `prompt` and `kind`.

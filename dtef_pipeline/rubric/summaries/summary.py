@@ -10,23 +10,23 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
-from dtef_pipeline.judging.hidden_names import names_of
+from dtef_pipeline.judging.hidden_names import collect_hidden_names
 from dtef_pipeline.rubric.settings import REPORT_CHARACTERS
 from dtef_pipeline.rubric.summaries.analyst_report import (
     DIMENSIONS,
     AnalystReply,
     AnalystReport,
     SummaryMaterial,
-    analyst_messages,
-    analyst_report,
-    as_text,
-    missing_messages,
+    build_analyst_messages,
+    build_analyst_report,
+    build_missing_messages,
+    format_summary_text,
     read_replies,
-    with_names,
+    replace_refs,
 )
-from dtef_pipeline.rubric.summaries.anonymise import Pseudonyms, pseudonyms, summary_seed
+from dtef_pipeline.rubric.summaries.anonymise import Pseudonyms, derive_summary_seed, draw_pseudonyms
 from dtef_pipeline.tables import SNAPSHOT_FIELD, field
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.text.counted import list_first_names
 
 ANALYST_ROLE = "analyst"
 SUMMARY_STATUSES = ("ok", "partial", "unreadable", "error", "budget")
@@ -114,40 +114,40 @@ class ExecutiveSummary:
     request_keys: tuple[str, ...]
 
 
-def prepared(material: SummaryMaterial, most: int = REPORT_CHARACTERS) -> SummaryCase:
+def prepare_case(material: SummaryMaterial, most: int = REPORT_CHARACTERS) -> SummaryCase:
     """The case of a blueprint in a snapshot: ids are drawn, names are hidden, and the report has at most `most` characters.
 
     Raises:
         ConfigError: the report does not fit, whatever is cut.
         NameLeak: the report still holds a name of a maker, model or provider.
     """
-    seed = summary_seed(material.blueprint, material.snapshot, material.test_hash)
-    ids = pseudonyms(material.participants, seed)
-    names = names_of([one.model for one in material.participants], material.called)
-    return SummaryCase(material, ids, analyst_report(material, ids, names, seed, most))
+    seed = derive_summary_seed(material.blueprint, material.snapshot, material.test_hash)
+    ids = draw_pseudonyms(material.participants, seed)
+    names = collect_hidden_names([one.model for one in material.participants], material.called)
+    return SummaryCase(material, ids, build_analyst_report(material, ids, names, seed, most))
 
 
-def first_request(case: SummaryCase, analyst: ModelSpec) -> Request:
+def build_summary_request(case: SummaryCase, analyst: ModelSpec) -> Request:
     """The request by which an analyst is asked, in the snapshot that it sums up."""
-    return _request(analyst_messages(case.report.text, case.ids), case, analyst, len(case.ids.models) * len(DIMENSIONS))
+    return _request(build_analyst_messages(case.report.text, case.ids), case, analyst, len(case.ids.models) * len(DIMENSIONS))
 
 
-def next_request(case: SummaryCase, first: Request, replies: Sequence[str]) -> Request | None:
+def build_further_summary_request(case: SummaryCase, first: Request, replies: Sequence[str]) -> Request | None:
     """The one further request, for the blocks that the first reply lacks; None: there is none to make. `replies`: texts, as they came."""
     if len(replies) != 1:
         return None
     missing = _read(case, replies).missing
     if not missing:
         return None
-    return _request(missing_messages(first.messages, replies[0], missing), case, first.model, len(missing))
+    return _request(build_missing_messages(first.messages, replies[0], missing), case, first.model, len(missing))
 
 
 def _request(messages: Sequence[Message], case: SummaryCase, analyst: ModelSpec, grades: int) -> Request:
-    room = reply_tokens(grades)
-    return Request.of_messages(messages, analyst, 0, case.material.snapshot, role=ANALYST_ROLE, answer_tokens=room)
+    room = count_reply_tokens(grades)
+    return Request.build_request(messages, analyst, 0, case.material.snapshot, role=ANALYST_ROLE, answer_tokens=room)
 
 
-def reply_tokens(grades: int) -> int:
+def count_reply_tokens(grades: int) -> int:
     """Tokens that a reply with so many grades may take at least, whatever the model's own limit."""
     return min(_MOST_REPLY_TOKENS, _FINDING_TOKENS + ceil(_GRADE_TOKENS * grades))
 
@@ -156,45 +156,46 @@ def _read(case: SummaryCase, replies: Sequence[str]) -> AnalystReply:
     return read_replies(tuple(replies), case.ids, case.report.prompts)
 
 
-def summary_of(case: SummaryCase, outcomes: Sequence[Response | Failure]) -> ExecutiveSummary:
+def resolve_summary(case: SummaryCase, outcomes: Sequence[Response | Failure]) -> ExecutiveSummary:
     """The summary that the outcomes of an analyst's requests, in order, come to. What could be read counts, whatever else is missing."""
     responses = [outcome for outcome in outcomes if isinstance(outcome, Response)]
     reply = _read(case, [response.text for response in responses])
     failure = next((outcome for outcome in reversed(outcomes) if isinstance(outcome, Failure)), None)
-    status, reason = _state(reply, responses, failure)
+    status, reason = _find_summary_state(reply, responses, failure)
     keys = tuple(outcome.request_key for outcome in outcomes)
     return ExecutiveSummary(status, reason, reply, tuple(response.text for response in responses), keys)
 
 
-def _state(reply: AnalystReply, responses: Sequence[Response], failure: Failure | None) -> tuple[str, str | None]:
+def _find_summary_state(reply: AnalystReply, responses: Sequence[Response], failure: Failure | None) -> tuple[str, str | None]:
     if not responses:
         return (failure.status, failure.message) if failure else ("error", "was not asked")
     if not reply.missing:
         return "ok", None
     cut = "; the last reply was cut by its limit of tokens" if responses[-1].finish_reason == "length" else ""
     failed = f"; asked once more: {failure.message}" if failure else ""
-    few = and_more(reply.missing, 5)
+    few = list_first_names(reply.missing, 5)
     if reply.findings or reply.grades:
         return "partial", f"without {few}{cut}{failed}"
     return "unreadable", f"no block of the form that was asked for{cut}{failed}"
 
 
-def summaries_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSummary]) -> pa.Table:
+def build_summaries_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSummary]) -> pa.Table:
     """`SUMMARIES`: one row per analyst, in their order."""
     rows = [
         {
-            **_place(case, analyst),
+            **_identify_summary(case, analyst),
             "test_hash": case.material.test_hash,
             "status": one.status,
             "reason": one.reason,
             "findings": [
-                {"kind": finding.kind, "text": as_text(finding.text, case.material.names)} for finding in one.reply.findings
+                {"kind": finding.kind, "text": format_summary_text(finding.text, case.material.names)}
+                for finding in one.reply.findings
             ],
             "n_grades": sum(grade.score is not None for grade in one.reply.grades),
             "n_dropped": sum(one.reply.dropped.values()),
             "missing": list(one.reply.missing),
             "share": case.report.share,
-            "max_tokens": first_request(case, analyst).max_tokens,
+            "max_tokens": build_summary_request(case, analyst).max_tokens,
             "raw": list(one.raws),
             "request_keys": list(one.request_keys),
         }
@@ -203,15 +204,15 @@ def summaries_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSu
     return pa.Table.from_pylist(rows, schema=SUMMARIES)
 
 
-def grades_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSummary]) -> pa.Table:
+def build_grades_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSummary]) -> pa.Table:
     """`GRADES`: one row per analyst, model and dimension, sorted by model and dimension."""
     rows = [
         {
-            **_place(case, analyst),
+            **_identify_summary(case, analyst),
             "model": case.material.names.get(grade.model, grade.model),
             "dimension": grade.dimension,
             "grade": grade.score,
-            "reasoning": as_text(with_names(grade.reasoning, case.ids, case.report.prompts), case.material.names),
+            "reasoning": format_summary_text(replace_refs(grade.reasoning, case.ids, case.report.prompts), case.material.names),
         }
         for analyst, one in summaries.items()
         for grade in sorted(one.reply.grades, key=lambda grade: (grade.model, list(DIMENSIONS).index(grade.dimension)))
@@ -219,6 +220,6 @@ def grades_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSumma
     return pa.Table.from_pylist(rows, schema=GRADES)
 
 
-def _place(case: SummaryCase, analyst: ModelSpec) -> dict[str, str]:
+def _identify_summary(case: SummaryCase, analyst: ModelSpec) -> dict[str, str]:
     names = {"analyst": analyst.name, "analyst_variant": analyst.variant}
     return {"blueprint": case.material.blueprint, "snapshot": case.material.snapshot, **names}

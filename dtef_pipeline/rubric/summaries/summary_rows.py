@@ -11,24 +11,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import Played
-from dtef_pipeline.asking.models import Models, ModelSpec, known_selector
+from dtef_pipeline.asking.models import Models, ModelSpec, resolve_known_selector
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL
 from dtef_pipeline.rubric.blueprint.model import SHOULD
-from dtef_pipeline.rubric.conversations import OK, used
+from dtef_pipeline.rubric.conversations import OK, sum_response_usage
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
-from dtef_pipeline.rubric.summaries.analyst_report import ReportedPrompt, ReportedResponse, SummaryMaterial, as_markdown
+from dtef_pipeline.rubric.summaries.analyst_report import ReportedPrompt, ReportedResponse, SummaryMaterial, format_markdown
 from dtef_pipeline.rubric.summaries.anonymise import Participant
 from dtef_pipeline.rubric.summaries.summary import (
     NOT_ASKED,
     ExecutiveSummary,
     SummaryCase,
-    first_request,
-    grades_table,
-    next_request,
-    summaries_table,
-    summary_of,
+    build_further_summary_request,
+    build_grades_table,
+    build_summaries_table,
+    build_summary_request,
+    resolve_summary,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_CELL
 
@@ -49,7 +49,7 @@ class MaterialTables(NamedTuple):
 
 
 @dataclass(slots=True)
-class Summarising:
+class SummaryEpisode:
     """One summary to be had from one analyst: an episode."""
 
     case: SummaryCase
@@ -59,93 +59,97 @@ class Summarising:
     def next(self, history: Sequence[Response]) -> Request | None:
         """The first request; then, once, the one for what the reply lacks."""
         if self._first is None:
-            self._first = first_request(self.case, self.analyst)
-        return next_request(self.case, self._first, [one.text for one in history]) if history else self._first
+            self._first = build_summary_request(self.case, self.analyst)
+        return build_further_summary_request(self.case, self._first, [one.text for one in history]) if history else self._first
 
 
-def chosen_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ...]:
+def choose_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ...]:
     """Who sums up: those named, else the members of the collection `analyst`; nobody where there is none.
 
     `named`: names, collections and litellm strings; such a string stands for the model of the models file that has it, if any.
     Raises ConfigError for a name that stands for no model, and for a model that writes no text.
     """
     selectors = list(named) or ([ANALYSTS] if models.collections.get(ANALYSTS) else [])
-    found = models.resolve([known_selector(one, models) for one in selectors]) if selectors else ()
+    found = models.resolve([resolve_known_selector(one, models) for one in selectors]) if selectors else ()
     for spec in found:
         if spec.is_computed or spec.is_local:
             raise ConfigError(f"analyst {spec.name}: it writes no text; allowed: a model that is asked")
     return tuple(found)
 
 
-def model_names(responses: pa.Table) -> dict[str, str]:
+def map_model_names(responses: pa.Table) -> dict[str, str]:
     """By the name that tables have for a model: its model string, where no other name stands for the same; else the name itself."""
     pairs = responses.select(["model", "model_variant"]).group_by(["model", "model_variant"]).aggregate([]).to_pylist()
-    strings = {row["model"]: _string(row["model_variant"]) for row in sorted(pairs, key=lambda row: row["model_variant"])}
+    strings = {
+        row["model"]: _strip_settings(row["model_variant"]) for row in sorted(pairs, key=lambda row: row["model_variant"])
+    }
     shared = list(strings.values())
     return {name: string if shared.count(string) == 1 else name for name, string in strings.items()}
 
 
-def summary_material(tables: MaterialTables, snapshot: str) -> SummaryMaterial:
+def build_summary_material(tables: MaterialTables, snapshot: str) -> SummaryMaterial:
     """A blueprint in one snapshot, with the names still in it. Coverage and similarity of a response are those of its cell."""
     (head,) = tables.blueprints.to_pylist()
-    named = model_names(tables.responses)
-    systems = shared_systems(tables.prompts)
-    strings = {_string(variant) for variant in pc.unique(tables.responses["model_variant"]).to_pylist()}
+    named = map_model_names(tables.responses)
+    systems = find_shared_systems(tables.prompts)
+    strings = {_strip_settings(variant) for variant in pc.unique(tables.responses["model_variant"]).to_pylist()}
     served = pc.unique(tables.responses["served_model"]).to_pylist()
-    by_prompt = _responses(tables._replace(responses=_of_answering(tables.responses)), named, bool(systems))
+    by_prompt = _group_responses(tables._replace(responses=_filter_answering(tables.responses)), named, bool(systems))
     return SummaryMaterial(
         blueprint=head["blueprint"],
         snapshot=snapshot,
         test_hash=head["test_hash"],
-        prompts=reported_prompts(tables.prompts, tables.criteria, by_prompt),
+        prompts=list_reported_prompts(tables.prompts, tables.criteria, by_prompt),
         systems=systems,
         called=tuple(sorted({*named, *strings, *(one for one in served if one)})),
         names={string: name for name, string in named.items()},
     )
 
 
-def reported_prompts(
+def list_reported_prompts(
     prompts: pa.Table, criteria: pa.Table, by_prompt: Mapping[str, Sequence[ReportedResponse]]
 ) -> tuple[ReportedPrompt, ...]:
     """Each prompt as it is reported, with the responses to it. Tables: `rubric_prompts` and `rubric_criteria` of one blueprint."""
-    with_system = not shared_systems(prompts)
-    return tuple(_prompt(row, criteria, by_prompt.get(row["prompt"], ()), with_system) for row in prompts.to_pylist())
+    with_system = not find_shared_systems(prompts)
+    return tuple(
+        _make_reported_prompt(row, criteria, by_prompt.get(row["prompt"], ()), with_system) for row in prompts.to_pylist()
+    )
 
 
-def _of_answering(responses: pa.Table) -> pa.Table:
+def _filter_answering(responses: pa.Table) -> pa.Table:
     """The responses of models that gave any: what never answered is not to be graded. All, where none did."""
     gave = pc.unique(responses.filter(pc.equal(responses["status"], OK))["model"])
     return responses.filter(pc.is_in(responses["model"], gave)) if len(gave) else responses
 
 
-def not_asked(blueprint: str, snapshot: str, reason: str, status: str = NOT_ASKED) -> pa.Table:
+def build_not_asked_row(blueprint: str, snapshot: str, reason: str, status: str = NOT_ASKED) -> pa.Table:
     """The one row of a blueprint about which no analyst was asked."""
     row = {"blueprint": blueprint, "snapshot": snapshot, "status": status, "reason": reason}
     return pa.Table.from_pylist([row], schema=RUBRIC_SUMMARIES)
 
 
-def summary_rows(episodes: Sequence[Summarising], played: Sequence[Played]) -> pa.Table:
+def build_summary_rows(episodes: Sequence[SummaryEpisode], played: Sequence[Played]) -> pa.Table:
     """The rows of `rubric_summaries` of one case, in the order of its analysts."""
     tables = [RUBRIC_SUMMARIES.empty_table()]
-    for one, came in zip(episodes, played, strict=True):
-        summary = _summary(one, came)
-        (row,) = summaries_table(one.case, {one.analyst: summary}).to_pylist()
-        row |= {"text": _markdown(summary, one.case.material.names), **used(came.responses)}
+    for one, outcome in zip(episodes, played, strict=True):
+        summary = _resolve_episode_summary(one, outcome)
+        (row,) = build_summaries_table(one.case, {one.analyst: summary}).to_pylist()
+        row |= {"text": _format_summary_markdown(summary, one.case.material.names), **sum_response_usage(outcome.responses)}
         tables.append(pa.Table.from_pylist([row], schema=RUBRIC_SUMMARIES))
     return pa.concat_tables(tables)
 
 
-def grade_rows(episodes: Sequence[Summarising], played: Sequence[Played]) -> pa.Table:
+def build_grade_rows(episodes: Sequence[SummaryEpisode], played: Sequence[Played]) -> pa.Table:
     """The rows of `rubric_grades` of one case, under the names that tables have for models."""
     tables = [RUBRIC_GRADES.empty_table()]
-    for one, came in zip(episodes, played, strict=True):
-        tables.append(grades_table(one.case, {one.analyst: _summary(one, came)}).cast(RUBRIC_GRADES))
+    for one, outcome in zip(episodes, played, strict=True):
+        tables.append(build_grades_table(one.case, {one.analyst: _resolve_episode_summary(one, outcome)}).cast(RUBRIC_GRADES))
     return pa.concat_tables(tables)
 
 
-def _summary(one: Summarising, came: Played) -> ExecutiveSummary:
-    outcomes: list[Response | Failure] = [*came.responses, *([came.failure] if came.failure else [])]
-    return summary_of(one.case, outcomes)
+def _resolve_episode_summary(one: SummaryEpisode, outcome: Played) -> ExecutiveSummary:
+    outcomes: list[Response | Failure] = [*outcome.responses, *([outcome.failure] if outcome.failure else [])]
+    return resolve_summary(one.case, outcomes)
 
 
 _HEADINGS = {
@@ -157,28 +161,28 @@ _HEADINGS = {
 }
 
 
-def _markdown(summary: ExecutiveSummary, names: Mapping[str, str]) -> str | None:
+def _format_summary_markdown(summary: ExecutiveSummary, names: Mapping[str, str]) -> str | None:
     found = {
-        heading: [as_markdown(one.text, names) for one in summary.reply.findings if one.kind == kind]
+        heading: [format_markdown(one.text, names) for one in summary.reply.findings if one.kind == kind]
         for kind, heading in _HEADINGS.items()
     }
     parts = [f"## {heading}\n\n" + "\n".join(f"- {text}" for text in texts) for heading, texts in found.items() if texts]
     return "\n\n".join(parts) or None
 
 
-def _string(variant: str) -> str:
+def _strip_settings(variant: str) -> str:
     return variant.partition("[")[0]
 
 
-def shared_systems(prompts: pa.Table) -> tuple[str | None, ...]:
+def find_shared_systems(prompts: pa.Table) -> tuple[str | None, ...]:
     """The list of system prompts that every prompt is asked with; none where there is no such list of two or more."""
     lists = {tuple(systems) for systems in prompts["systems"].to_pylist()}
     return next(iter(lists)) if len(lists) == 1 and len(next(iter(lists))) > 1 else ()
 
 
-def _responses(tables: MaterialTables, named: Mapping[str, str], listed: bool) -> dict[str, list[ReportedResponse]]:
+def _group_responses(tables: MaterialTables, named: Mapping[str, str], listed: bool) -> dict[str, list[ReportedResponse]]:
     """The responses by prompt. `listed`: there is a list of system prompts, by which variants are told apart."""
-    cells = dict(_cells(tables.scores))
+    cells = dict(_iterate_cell_rows(tables.scores))
     found: dict[str, list[ReportedResponse]] = {}
     columns = [*RUBRIC_CELL, "text", "status", "error"]
     for row in tables.responses.select(columns).to_pylist():
@@ -197,30 +201,34 @@ def _responses(tables: MaterialTables, named: Mapping[str, str], listed: bool) -
     return found
 
 
-def _cells(scores: pa.Table) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def _iterate_cell_rows(scores: pa.Table) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     rows = scores.filter(pc.equal(scores["level"], CELL_LEVEL)).select([*RUBRIC_CELL, "coverage", "similarity", "reasons"])
     for row in rows.to_pylist():
         yield tuple(row[name] for name in RUBRIC_CELL), row
 
 
-def _prompt(
+def _make_reported_prompt(
     row: Mapping[str, Any], criteria: pa.Table, responses: Sequence[ReportedResponse], with_system: bool
 ) -> ReportedPrompt:
     own = criteria.filter(pc.equal(criteria["prompt"], row["prompt"])).to_pylist()
     return ReportedPrompt(
-        row["prompt"], _conversation(row, with_system), tuple(responses), row["ideal"], tuple(map(_criterion, own))
+        row["prompt"],
+        _format_reported_conversation(row, with_system),
+        tuple(responses),
+        row["ideal"],
+        tuple(map(_format_reported_criterion, own)),
     )
 
 
-def _conversation(row: Mapping[str, Any], with_system: bool) -> str:
-    said = [("system", system) for system in row["systems"] if system] if with_system else []
-    said += [
+def _format_reported_conversation(row: Mapping[str, Any], with_system: bool) -> str:
+    role_texts = [("system", system) for system in row["systems"] if system] if with_system else []
+    role_texts += [
         (one["role"], one["text"] if one["text"] is not None else "(a turn that the model writes)") for one in row["messages"]
     ]
-    return said[0][1] if len(said) == 1 else "\n\n".join(f"[{role}] {text}" for role, text in said)
+    return role_texts[0][1] if len(role_texts) == 1 else "\n\n".join(f"[{role}] {text}" for role, text in role_texts)
 
 
-def _criterion(row: Mapping[str, Any]) -> str:
+def _format_reported_criterion(row: Mapping[str, Any]) -> str:
     wanted = "" if row["block"] == SHOULD else "(not wanted) "
     return wanted + (row["text"] or f"{row['fn']}({row['args'] or ''})")
 
@@ -252,19 +260,21 @@ class KeptSummaries(NamedTuple):
     """By analyst whose findings or grades were read and are not kept: why."""
 
 
-def kept_summaries(stored: StoredSummaries, case: SummaryCase | None, models: Models) -> KeptSummaries:
+def keep_summaries(stored: StoredSummaries, case: SummaryCase | None, models: Models) -> KeptSummaries:
     """The stored summaries of which the first request would be the same now. `case`: of the report as it is now; None: there can be none."""
     rows = stored.summaries.filter(pc.is_valid(stored.summaries["analyst"]))
-    told = rows.select(["analyst", "analyst_variant", "test_hash", "status", "request_keys", "n_grades"]).to_pylist()
+    stored_rows = rows.select(["analyst", "analyst_variant", "test_hash", "status", "request_keys", "n_grades"]).to_pylist()
     graded = Counter(stored.grades.filter(pc.is_valid(stored.grades["grade"]))["analyst_variant"].to_pylist())
-    same_names = case is not None and stored.ids.to_pylist() == ids_of(case).to_pylist()
+    same_names = case is not None and stored.ids.to_pylist() == build_analyst_ids(case).to_pylist()
     why = {
-        variant: _why_not(row, case if same_names else None, models)
+        variant: _explain_not_kept(row, case if same_names else None, models)
         or (GRADES_LACKING if graded[variant] != row["n_grades"] else None)
-        for row in told
+        for row in stored_rows
         for variant in [row["analyst_variant"]]
     }
-    taken = {row["analyst"]: reason for row in told if (reason := why[row["analyst_variant"]]) and row["status"] in _HAS_WORDS}
+    taken = {
+        row["analyst"]: reason for row in stored_rows if (reason := why[row["analyst_variant"]]) and row["status"] in _HAS_WORDS
+    }
     kept = pa.array([variant for variant, reason in why.items() if reason is None], pa.string())
     if not len(kept):
         return KeptSummaries(None, taken)
@@ -273,19 +283,19 @@ def kept_summaries(stored: StoredSummaries, case: SummaryCase | None, models: Mo
     return KeptSummaries(StoredSummaries(own[0].cast(RUBRIC_SUMMARIES), own[1].cast(RUBRIC_GRADES), stored.ids), taken)
 
 
-def ids_of(case: SummaryCase) -> pa.Table:
+def build_analyst_ids(case: SummaryCase) -> pa.Table:
     """`ANALYST_IDS` of a case, with the names that tables have for models."""
     return case.ids.table(case.material.blueprint, case.material.snapshot, case.material.names)
 
 
-def _why_not(row: Mapping[str, Any], case: SummaryCase | None, models: Models) -> str | None:
+def _explain_not_kept(row: Mapping[str, Any], case: SummaryCase | None, models: Models) -> str | None:
     """Why a summary is not kept; None: it is."""
     try:
-        found = chosen_analysts([row["analyst"]], models)
+        found = choose_analysts([row["analyst"]], models)
     except ConfigError:
         return BY_NO_KNOWN_ANALYST
     if [one.variant for one in found] != [row["analyst_variant"]]:
         return BY_NO_KNOWN_ANALYST
     if case is None or case.material.test_hash != row["test_hash"]:
         return OF_ANOTHER_REPORT
-    return None if row["request_keys"][:1] == [first_request(case, found[0]).key] else OF_ANOTHER_REPORT
+    return None if row["request_keys"][:1] == [build_summary_request(case, found[0]).key] else OF_ANOTHER_REPORT

@@ -12,8 +12,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.model import Survey
-from dtef_pipeline.survey.shares import in_percent
-from dtef_pipeline.survey.validation import checked, listed, round_id
+from dtef_pipeline.survey.shares import convert_to_percent
+from dtef_pipeline.survey.validation import check_survey, list_names, round_id
 
 T = TypeVar("T")
 ENTRY_POINT_GROUP = "dtef.adapters"
@@ -53,7 +53,7 @@ def adapters() -> list[Adapter]:
     return sorted(loaded, key=lambda a: _BUILT_IN.index(a.name) if a.name in _BUILT_IN else -1)
 
 
-def adapter_for(path: Path, among: Sequence[Adapter] | None = None) -> Adapter:
+def find_adapter(path: Path, among: Sequence[Adapter] | None = None) -> Adapter:
     """The first adapter that recognises the path."""
     if not path.exists():
         raise SurveyError("there is no such file or directory", where=str(path))
@@ -61,18 +61,27 @@ def adapter_for(path: Path, among: Sequence[Adapter] | None = None) -> Adapter:
     found = next((a for a in installed if a.recognises(path)), None)
     if found is None:
         allowed = "; ".join(f"{a.name}: {getattr(a, 'accepts', 'see its documentation')}" for a in installed)
-        raise SurveyError("not a survey that any adapter recognises", where=str(path), arrived=_contents(path), allowed=allowed)
+        raise SurveyError(
+            "not a survey that any adapter recognises", where=str(path), arrived=_describe_contents(path), allowed=allowed
+        )
     return found
 
 
 def read_surveys(path: Path | str, round_id: str | None = None) -> list[Survey]:
     """All rounds at a path; with `round_id`, that one: it names the survey of a layout that holds a single round."""
     place = Path(path)
-    adapter = adapter_for(place)
+    adapter = find_adapter(place)
     if isinstance(adapter, RoundsAdapter):
-        return [in_percent(checked(s)) for s in _chosen(_read(adapter, adapter.read_rounds, place), round_id, place)]
+        return [
+            convert_to_percent(check_survey(s))
+            for s in _choose_round(_read(adapter, adapter.read_rounds, place), round_id, place)
+        ]
     survey = _read(adapter, adapter.read, place)
-    return [in_percent(checked(survey if round_id is None else replace(survey, round=_named(round_id, place))))]
+    return [
+        convert_to_percent(
+            check_survey(survey if round_id is None else replace(survey, round=_normalise_round_name(round_id, place)))
+        )
+    ]
 
 
 def _read(adapter: Adapter, read: Callable[[Path], T], path: Path) -> T:
@@ -96,24 +105,24 @@ def read_survey(path: Path | str, round_id: str | None = None) -> Survey:
     return surveys[0]
 
 
-def _named(name: str, path: Path) -> str:
+def _normalise_round_name(name: str, path: Path) -> str:
     return round_id(name, where=str(path))
 
 
-def _chosen(surveys: list[Survey], name: str | None, path: Path) -> list[Survey]:
+def _choose_round(surveys: list[Survey], name: str | None, path: Path) -> list[Survey]:
     if name is None:
         return surveys
-    chosen = [s for s in surveys if s.round == _named(name, path)]
+    chosen = [s for s in surveys if s.round == _normalise_round_name(name, path)]
     if not chosen:
         raise SurveyError("no such round in the file", where=str(path), arrived=name, allowed=[s.round for s in surveys])
     return chosen
 
 
-def _contents(path: Path) -> str:
+def _describe_contents(path: Path) -> str:
     """What is at a path, in a few words, for an error message."""
     if path.is_dir():
         names = sorted(f.name for f in path.iterdir())
-        return f"a directory with {listed(names)}" if names else "an empty directory"
+        return f"a directory with {list_names(names)}" if names else "an empty directory"
     with path.open("rb") as file:
         start = file.read(4096)
     if not start:

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.attributes import candidates, canonical, classify, segment_key
+from dtef_pipeline.identity import normalize_text
+from dtef_pipeline.survey.attributes import canonical, classify_groups, find_candidates, make_segment_key
 from dtef_pipeline.survey.model import Finding, Question, Segment
 from dtef_pipeline.survey.whole import MISSING_QUESTIONS
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 SEGMENT_COLUMN = re.compile(r"[Oo]\s?(\d+)\s?[:.–-]\s*(\S.*)")
 """A segment's column: its O-number and its value."""
@@ -41,12 +41,12 @@ class Counts:
     """Question id -> text, blank where the file has none."""
 
     @cached_property
-    def _by_value(self) -> Mapping[str, str]:
-        return {_value_key(name): name for name in self.columns}
+    def _name_by_value(self) -> Mapping[str, str]:
+        return {_make_value_key(name): name for name in self.columns}
 
     def column(self, name: str) -> str | None:
         """The counts file's name of an aggregate column: it may say Turkey where the aggregate says Türkiye."""
-        return name if name in self.columns else self._by_value.get(_value_key(name))
+        return name if name in self.columns else self._name_by_value.get(_make_value_key(name))
 
     def n(self, question_id: str, name: str) -> int | None:
         return self.rows.get(question_id, {}).get(self.column(name) or "")
@@ -59,9 +59,11 @@ class Counts:
     def share(self, name: str) -> str:
         """`684 of 1,058 respondents, 65 %` of a segment, blank where the file does not say."""
         some, everyone = self.most(name), self.most("All")
-        return "" if some is None or not everyone else f"{some:,} of {counted(everyone, 'respondent')}, {some / everyone:.0%}"
+        return (
+            "" if some is None or not everyone else f"{some:,} of {format_count(everyone, 'respondent')}, {some / everyone:.0%}"
+        )
 
-    def with_share(self, name: str) -> str:
+    def add_share(self, name: str) -> str:
         """The column with its share of the respondents, where the file tells."""
         return f"{name} ({share})" if (share := self.share(name)) else name
 
@@ -73,12 +75,12 @@ class Counts:
             message = "The counts file has no row for these questions, so their n would be that of the whole segment"
             yield Finding("error", MISSING_QUESTIONS, message, uncounted)
 
-    def lost(self, columns: Sequence[str], keys: Collection[str]) -> dict[str, str | None]:
+    def find_lost_segments(self, columns: Sequence[str], keys: Collection[str]) -> dict[str, str | None]:
         """The segments with respondents of which the aggregate's `columns` have nothing: column -> its attribute, where it is known.
 
         `keys`: of the segments that the aggregate has; an attribute that was asked twice may have its columns once.
         """
-        here = {_value_key(name) for name in columns}
+        here = {_make_value_key(name) for name in columns}
         values = {
             name: match
             for name in self.columns
@@ -87,20 +89,20 @@ class Counts:
         groups: dict[int, list[str]] = defaultdict(list)
         for match in values.values():
             groups[int(match[1])].append(match[2])
-        known = classify(groups)
+        known = classify_groups(groups)
         attributes = {name: known[int(match[1]), match[2]] for name, match in values.items()}
         return {
             name: attribute
             for name, attribute in attributes.items()
             if self.most(name)
-            and _value_key(name) not in here
-            and (attribute is None or segment_key(attribute, values[name][2]) not in keys)
+            and _make_value_key(name) not in here
+            and (attribute is None or make_segment_key(attribute, values[name][2]) not in keys)
         }
 
 
-def _value_key(name: str) -> str:
+def _make_value_key(name: str) -> str:
     match = SEGMENT_COLUMN.fullmatch(name)
     if match is None:
-        return normalized(name)
-    known = sorted(candidates(match[2]))
-    return f"{match[1]}:{normalized(canonical(known[0], match[2]) if known else match[2])}"
+        return normalize_text(name)
+    known = sorted(find_candidates(match[2]))
+    return f"{match[1]}:{normalize_text(canonical(known[0], match[2]) if known else match[2])}"

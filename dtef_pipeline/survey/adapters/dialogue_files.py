@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dtef_pipeline.errors import SurveyError
-from dtef_pipeline.identity import normalized
+from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.survey.adapters.counts import Counts
-from dtef_pipeline.survey.adapters.text_files import csv_rows, require_separator
+from dtef_pipeline.survey.adapters.text_files import iterate_text_rows, require_separator
 from dtef_pipeline.survey.attributes import clean
 from dtef_pipeline.survey.model import Finding
-from dtef_pipeline.survey.validation import require_columns, whole_number
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.survey.validation import parse_whole_count, require_columns
+from dtef_pipeline.text.counted import format_count
 
 AGGREGATE = "_aggregate_standardized.csv"
 COUNTS_FILE = "_segment_counts_by_question.csv"
@@ -69,22 +69,22 @@ class GuideItem:
         return bool(_ASKED_AS_POLL.fullmatch(self.kind))
 
 
-def _table(path: Path, required: Sequence[str]) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+def _open_table(path: Path, required: Sequence[str]) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """Cleaned column names and the rows below them, each as long as the header."""
-    rows = csv_rows(path)
+    rows = iterate_text_rows(path)
     _, header = next(rows, (0, []))
     if not header:
         raise SurveyError("the file is empty", where=str(path), allowed=f"columns {', '.join(required)}")
     require_separator(header, path)
     columns = [clean(name) for name in header]
     require_columns(columns, required, where=str(path))
-    return columns, _full_rows(rows, len(columns), str(path))
+    return columns, _iterate_full_rows(rows, len(columns), str(path))
 
 
-def _full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where: str) -> Iterator[tuple[int, list[str]]]:
+def _iterate_full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where: str) -> Iterator[tuple[int, list[str]]]:
     for line, row in rows:
         if len(row) != width:
-            allowed = f"{counted(width, 'cell')}, as in the header"
+            allowed = f"{format_count(width, 'cell')}, as in the header"
             raise SurveyError(
                 "a row of another length than the header", where=where, line=line, arrived=len(row), allowed=allowed
             )
@@ -93,21 +93,21 @@ def _full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where: str) ->
 
 def read_aggregate(path: Path) -> Aggregate:
     """The aggregate file."""
-    columns, rows = _table(path, REQUIRED)
+    columns, rows = _open_table(path, REQUIRED)
     id_, type_, text, response = (columns.index(name) for name in REQUIRED)
     polls: dict[str, Poll] = {}
     others: dict[str, dict[str, str]] = defaultdict(dict)
     last = ""
     for line, row in rows:
         question_id = row[id_].strip()
-        if normalized(row[type_]) != _POLL:
+        if normalize_text(row[type_]) != _POLL:
             others[clean(row[type_])][question_id] = clean(row[text])
             continue
         if not question_id:
             raise SurveyError("a row without Question ID", where=str(path), line=line, arrived=row[text][:80])
-        poll = polls.setdefault(question_id, Poll(question_id, _question_text(row[text]), line, [], [], []))
+        poll = polls.setdefault(question_id, Poll(question_id, _clean_question_text(row[text]), line, [], [], []))
         again = last != question_id and clean(row[response]) in poll.options
-        if again or normalized(poll.text) != normalized(row[text]):
+        if again or normalize_text(poll.text) != normalize_text(row[text]):
             problem = f"duplicate question id {question_id}: first used at line {poll.line}"
             raise SurveyError(problem, where=str(path), line=line, arrived=clean(row[text]), allowed=clean(poll.text))
         poll.options.append(clean(row[response]))
@@ -115,16 +115,18 @@ def read_aggregate(path: Path) -> Aggregate:
         poll.lines.append(line)
         last = question_id
     found = {question_id: text for of_kind in others.values() for question_id, text in of_kind.items()}
-    return Aggregate(list(polls.values()), columns, [_left_out(kind, of_kind) for kind, of_kind in others.items()], found)
+    return Aggregate(
+        list(polls.values()), columns, [_report_left_out(kind, of_kind) for kind, of_kind in others.items()], found
+    )
 
 
-def _question_text(text: str) -> str:
+def _clean_question_text(text: str) -> str:
     """The text without stray blanks; line breaks are the author's and stay."""
     return "\n".join(clean(line) for line in text.strip().splitlines())
 
 
-def _left_out(kind: str, found: Mapping[str, str]) -> Finding:
-    if normalized(kind) == "ask opinion":
+def _report_left_out(kind: str, found: Mapping[str, str]) -> Finding:
+    if normalize_text(kind) == "ask opinion":
         return Finding("info", "open-ended-question", "Open-ended questions have no options to predict.", tuple(found.values()))
     message = f"Only single-select polls are used; these are of type {kind!r}."
     return Finding("info", "question-type", message, tuple(found.values()))
@@ -134,7 +136,7 @@ def read_counts(path: Path) -> Counts:
     """The counts file; empty when there is none."""
     if not path.is_file():
         return Counts()
-    columns, rows = _table(path, ("Question ID",))
+    columns, rows = _open_table(path, ("Question ID",))
     id_ = columns.index("Question ID")
     counts: dict[str, dict[str, int | None]] = {}
     texts: dict[str, str] = {}
@@ -142,7 +144,7 @@ def read_counts(path: Path) -> Counts:
         question_id = row[id_].strip()
         if question_id in counts:
             raise SurveyError(f"question id {question_id} twice", where=str(path), line=line, allowed="one row per question")
-        counts[question_id] = {name: whole_number(cell) for name, cell in zip(columns, row, strict=True) if cell}
+        counts[question_id] = {name: parse_whole_count(cell) for name, cell in zip(columns, row, strict=True) if cell}
         texts[question_id] = clean(dict(zip(columns, row, strict=True)).get("Question Text", ""))
     return Counts(columns, counts, texts)
 
@@ -151,7 +153,7 @@ def read_mapping(path: Path) -> dict[str, str]:
     """Id -> text of the questions in the mapping file; empty when there is none, or none that names both."""
     if not path.is_file():
         return {}
-    (_, header), *rows = [*csv_rows(path)] or [(0, [])]
+    (_, header), *rows = [*iterate_text_rows(path)] or [(0, [])]
     if not {"uuid", "question_text"} <= {*header}:
         return {}
     id_, text = header.index("uuid"), header.index("question_text")
@@ -162,7 +164,7 @@ def read_guide(path: Path) -> list[GuideItem]:
     """The entries of the discussion guide in file order; empty without a guide."""
     if not path.is_file():
         return []
-    rows = (row for _, row in csv_rows(path))
+    rows = (row for _, row in iterate_text_rows(path))
     header = next((row for row in rows if "Content" in row), [])
     if not header:
         raise SurveyError("not a discussion guide", where=str(path), allowed="a row of column names with 'Content'")
@@ -171,7 +173,7 @@ def read_guide(path: Path) -> list[GuideItem]:
     kind = next((i for i, name in enumerate(header) if name.lower().startswith("item type")), None)
     return [
         GuideItem(
-            "" if kind is None else normalized(row[kind]),
+            "" if kind is None else normalize_text(row[kind]),
             row[content],
             [clean(row[i]) for i in options if i < len(row) and row[i].strip()],
         )
@@ -180,16 +182,16 @@ def read_guide(path: Path) -> list[GuideItem]:
     ]
 
 
-def guide_orders(guide: Sequence[GuideItem]) -> dict[str, list[list[str]]]:
+def collect_guide_orders(guide: Sequence[GuideItem]) -> dict[str, list[list[str]]]:
     """Normalized question text -> its normalized options, for each time the discussion guide asks it."""
     orders: dict[str, list[list[str]]] = defaultdict(list)
     for item in guide:
         if item.options:
-            orders[normalized(item.text)].append([normalized(option) for option in item.options])
+            orders[normalize_text(item.text)].append([normalize_text(option) for option in item.options])
     return orders
 
 
-def guide_blocks(guide: Sequence[GuideItem]) -> dict[str, str]:
+def collect_guide_blocks(guide: Sequence[GuideItem]) -> dict[str, str]:
     """Normalized question text -> the words that introduce the list it is an item of, for polls directly below such words.
 
     They stand above the polls as something that is spoken, and end with a colon or point at what follows. A text that is asked in several
@@ -199,15 +201,15 @@ def guide_blocks(guide: Sequence[GuideItem]) -> dict[str, str]:
     introduction: str | None = None
     for item in guide:
         if item.kind == "speak":
-            introduction = _introduction(item.text)
+            introduction = _extract_introduction(item.text)
         elif item.kind == _POLL:
-            blocks[normalized(item.text)].append(introduction)
+            blocks[normalize_text(item.text)].append(introduction)
         else:
             introduction = None
     return {text: found[0] for text, found in blocks.items() if len(found) == 1 and found[0] is not None}
 
 
-def _introduction(text: str) -> str | None:
+def _extract_introduction(text: str) -> str | None:
     """The last sentence of what is spoken, where it announces a list."""
     last = clean(re.split(r"[.!?]\s+|\n", text.strip())[-1])
     return last if last.endswith(":") or _ANNOUNCES.search(last) else None

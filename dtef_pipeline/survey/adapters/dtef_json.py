@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dtef_pipeline.errors import SurveyError
-from dtef_pipeline.survey.adapters.text_files import not_utf8
+from dtef_pipeline.survey.adapters.text_files import make_utf8_error
 from dtef_pipeline.survey.answer_scales.non_answers import Role
 from dtef_pipeline.survey.answer_scales.scales import KINDS
 from dtef_pipeline.survey.attributes import clean, segment
@@ -21,16 +21,16 @@ from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Surve
 from dtef_pipeline.survey.validation import (
     check_places,
     check_question,
-    effective_size,
-    listed,
-    named_round,
-    people,
-    percentage,
+    find_round_name,
+    list_names,
+    parse_effective_size,
+    parse_people_count,
+    parse_percentage,
+    parse_position,
+    parse_role,
     require_questions,
-    stated_position,
-    stated_role,
 )
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _OTHER_TYPES = re.compile(r"multi\w*.?select|select.?all|open|opinion|rank|text|free", re.IGNORECASE)
 _TOP_LEVEL_FIELDS = ("surveyId", "questions", "segments")
@@ -48,14 +48,14 @@ class DtefJson:
 
     def read(self, path: Path) -> Survey:
         """The survey of the file; its round is taken from the survey id (global-dialogues-gd4 is GD4)."""
-        source = JsonText.of(path)
-        data = source.parsed()
+        source = JsonText.read_json_text(path)
+        data = source.parse_survey_object()
         survey_id = source.field(data, "surveyId", str, "the survey", None)
-        questions, findings = _questions(source, source.field(data, "questions", dict, "the survey", None))
+        questions, findings = _read_json_questions(source, source.field(data, "questions", dict, "the survey", None))
         require_questions(questions, where=source.where)
-        segments, answers = _segments(source, data, {q.id for q in questions})
+        segments, answers = _read_segments(source, data, {q.id for q in questions})
         return Survey(
-            round=named_round(survey_id),
+            round=find_round_name(survey_id),
             name=clean(str(data.get("surveyName") or survey_id)),
             adapter=self.name,
             path=str(path),
@@ -73,21 +73,21 @@ class JsonText:
         self.text, self.where = text, where
 
     @classmethod
-    def of(cls, path: Path) -> JsonText:
+    def read_json_text(cls, path: Path) -> JsonText:
         """The text of the file, which has to be UTF-8."""
         try:
             return cls(path.read_text(encoding="utf-8-sig"), str(path))
         except UnicodeDecodeError:
-            raise not_utf8(path, "JSON") from None
+            raise make_utf8_error(path, "JSON") from None
 
-    def parsed(self) -> dict[str, Any]:
+    def parse_survey_object(self) -> dict[str, Any]:
         """The object of the file with its three fields."""
         if not self.text.strip():
             raise SurveyError("the file is empty", where=self.where, allowed=DtefJson.accepts)
         try:
-            data = json.loads(self.text, object_pairs_hook=self._unique)
+            data = json.loads(self.text, object_pairs_hook=self._require_unique_names)
         except json.JSONDecodeError as error:
-            raise self._not_json(error) from error
+            raise self._make_not_json_error(error) from error
         except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
             raise SurveyError("not a survey", where=self.where, arrived=str(error), allowed=DtefJson.accepts) from error
         if not isinstance(data, dict):
@@ -96,17 +96,22 @@ class JsonText:
         if missing := [name for name in _TOP_LEVEL_FIELDS if name not in data]:
             problem = f"not a survey: missing {', '.join(missing)}"
             raise SurveyError(
-                problem, where=self.where, arrived=f"fields {listed(data)}", allowed=f"fields {', '.join(_TOP_LEVEL_FIELDS)}"
+                problem,
+                where=self.where,
+                arrived=f"fields {list_names(data)}",
+                allowed=f"fields {', '.join(_TOP_LEVEL_FIELDS)}",
             )
         return data
 
-    def _not_json(self, error: json.JSONDecodeError) -> SurveyError:
+    def _make_not_json_error(self, error: json.JSONDecodeError) -> SurveyError:
         """Where the text ends too early, its end is to blame and not the place where something began."""
         text = self.text.rstrip()
         if error.pos < len(text) and not error.msg.startswith("Unterminated string"):
             return SurveyError("not JSON", where=self.where, line=error.lineno, arrived=error.msg)
-        line = self._line_at(max(len(text) - 1, 0))
-        allowed = f"a whole JSON object: the file ends too early, after {counted(len(text), 'character')}, with {text[-30:]!r}"
+        line = self._find_line_at(max(len(text) - 1, 0))
+        allowed = (
+            f"a whole JSON object: the file ends too early, after {format_count(len(text), 'character')}, with {text[-30:]!r}"
+        )
         return SurveyError("not JSON", where=self.where, line=line, arrived=error.msg, allowed=allowed)
 
     def field(self, owner: Mapping[str, Any], name: str, kind: type, of: str, line: int | None) -> Any:
@@ -120,20 +125,20 @@ class JsonText:
     def line(self, pattern: str, occurrence: int = 0) -> int | None:
         """The line of the n-th match of a pattern in the text; -1 is the last."""
         starts = [m.start() for m in re.finditer(pattern, self.text)]
-        return self._line_at(starts[occurrence]) if -len(starts) <= occurrence < len(starts) else None
+        return self._find_line_at(starts[occurrence]) if -len(starts) <= occurrence < len(starts) else None
 
     def lines(self, pattern: str) -> list[int]:
         """The lines of all matches of a pattern."""
-        return [self._line_at(m.start()) for m in re.finditer(pattern, self.text)]
+        return [self._find_line_at(m.start()) for m in re.finditer(pattern, self.text)]
 
-    def _line_at(self, position: int) -> int:
+    def _find_line_at(self, position: int) -> int:
         return bisect_right(self._line_starts, position)
 
     @cached_property
     def _line_starts(self) -> list[int]:
         return [0, *(m.end() for m in re.finditer("\n", self.text))]
 
-    def _unique(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def _require_unique_names(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         result = dict(pairs)
         if len(result) < len(pairs):
             names = sorted(name for name, _ in pairs)
@@ -153,7 +158,7 @@ _TYPE_NAMES: dict[type, str] = {
 }
 
 
-def _questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question], list[Finding]]:
+def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question], list[Finding]]:
     """The single-select questions in file order; other types and one-option questions are left out."""
     kept: list[Question] = []
     single: list[Question] = []
@@ -177,8 +182,8 @@ def _questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question]
             )
         stated = entry.get("scale", kind)
         scale = stated if stated in KINDS else None
-        roles, positions = _stated_places(source, entry, len(options), of, line)
-        battery = _battery(source, entry, of, line)
+        roles, positions = _read_places(source, entry, len(options), of, line)
+        battery = _read_battery(source, entry, of, line)
         question = Question(question_id, text, tuple(map(clean, options)), scale, battery, roles=roles, positions=positions)
         check_question(question, where=source.where, line=line)
         check_places(question, [line] * len(options), where=source.where)
@@ -195,14 +200,14 @@ def _questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question]
     return kept, [f for f in findings if f.items]
 
 
-def _battery(source: JsonText, entry: Mapping[str, Any], of: str, line: int | None) -> str | None:
+def _read_battery(source: JsonText, entry: Mapping[str, Any], of: str, line: int | None) -> str | None:
     """The battery that the question states; None: none."""
     if entry.get("battery") is None:
         return None
     return clean(source.field(entry, "battery", str, of, line)) or None
 
 
-def _stated_places(
+def _read_places(
     source: JsonText, entry: Mapping[str, Any], k: int, of: str, line: int | None
 ) -> tuple[tuple[Role | None, ...], tuple[float | None, ...]]:
     """The roles and positions of the k options that the question states, None where it states none."""
@@ -210,11 +215,14 @@ def _stated_places(
     for name in ("role", "position"):
         given = [None] * k if entry.get(name) is None else source.field(entry, name, list, of, line)
         if len(given) != k:
-            problem, allowed = f"{name} of {of} is not one for each option", f"{counted(k, 'value')}, null where there is none"
+            problem, allowed = (
+                f"{name} of {of} is not one for each option",
+                f"{format_count(k, 'value')}, null where there is none",
+            )
             raise SurveyError(problem, where=source.where, line=line, arrived=given, allowed=allowed)
         lists[name] = given
-    roles = tuple(stated_role(value, where=source.where, line=line) for value in lists["role"])
-    return roles, tuple(stated_position(value, where=source.where, line=line) for value in lists["position"])
+    roles = tuple(parse_role(value, where=source.where, line=line) for value in lists["role"])
+    return roles, tuple(parse_position(value, where=source.where, line=line) for value in lists["position"])
 
 
 def clean_text(text: str) -> str:
@@ -222,7 +230,7 @@ def clean_text(text: str) -> str:
     return "\n".join(clean(line) for line in text.strip().splitlines())
 
 
-def _segments(source: JsonText, data: Mapping[str, Any], used: set[str]) -> tuple[list[Segment], list[Answer]]:
+def _read_segments(source: JsonText, data: Mapping[str, Any], used: set[str]) -> tuple[list[Segment], list[Answer]]:
     """All segments and their answers to the questions in use."""
     response_lines = iter(source.lines(r'"questionId"\s*:'))
     segments: list[Segment] = []
@@ -241,13 +249,15 @@ def _segments(source: JsonText, data: Mapping[str, Any], used: set[str]) -> tupl
                 f"duplicate segment id {segment_id!r}", where=source.where, line=line, allowed="each segment once"
             )
         ids.add(segment_id)
-        made = _segment(source, entry, segment_id, id_pattern)
+        made = _read_segment(source, entry, segment_id, id_pattern)
         segments.append(made)
-        answers += (a for a in _answers(source, entry, made, data["questions"], response_lines) if a.question_id in used)
+        answers += (
+            a for a in _iterate_json_answers(source, entry, made, data["questions"], response_lines) if a.question_id in used
+        )
     return segments, answers
 
 
-def _segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, id_pattern: str) -> Segment:
+def _read_segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, id_pattern: str) -> Segment:
     of = f"segment {segment_id!r}"
     attributes = entry.get("attributes")
     if not isinstance(attributes, dict) or not attributes or not all(isinstance(v, str) for v in attributes.values()):
@@ -259,10 +269,10 @@ def _segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, id_pat
         source, entry.get("sampleSize"), f"sampleSize of {of}", source.line(id_pattern) if "sampleSize" in entry else None
     )
     made = segment(attributes, n, where=source.where, line=None)
-    return replace(made, n_effective=_effective(source, entry, of, source.line(id_pattern)))
+    return replace(made, n_effective=_read_effective_size(source, entry, of, source.line(id_pattern)))
 
 
-def _answers(
+def _iterate_json_answers(
     source: JsonText, entry: Mapping[str, Any], made: Segment, known: Mapping[str, object], lines: Iterator[int]
 ) -> Iterator[Answer]:
     seen: set[str] = set()
@@ -275,7 +285,7 @@ def _answers(
         if question_id not in known:
             problem = f"{of} to an unknown question"
             raise SurveyError(
-                problem, where=source.where, line=line, arrived=question_id, allowed=f"ids of questions: {listed(known)}"
+                problem, where=source.where, line=line, arrived=question_id, allowed=f"ids of questions: {list_names(known)}"
             )
         if question_id in seen:
             problem = f"two responses of segment {made.key} to question {question_id}"
@@ -283,22 +293,22 @@ def _answers(
         seen.add(question_id)
         distribution = source.field(response, "distribution", list, f"{of} to {question_id}", line)
         n = _count(source, response.get("n", response.get("sampleSize")), f"n of {of} to {question_id}", line)
-        effective = _effective(source, response, f"{of} to {question_id}", line)
-        yield Answer(made.key, question_id, tuple(map(_percentage, distribution)), n, source.where, line, effective)
+        effective = _read_effective_size(source, response, f"{of} to {question_id}", line)
+        yield Answer(made.key, question_id, tuple(map(_read_json_percentage, distribution)), n, source.where, line, effective)
 
 
-def _percentage(value: object) -> float | Unreadable | None:
+def _read_json_percentage(value: object) -> float | Unreadable | None:
     if isinstance(value, str):
-        return percentage(value)
+        return parse_percentage(value)
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return None if value is None else float(value)
     return Unreadable(json.dumps(value))
 
 
-def _effective(source: JsonText, entry: Mapping[str, Any], of: str, line: int | None) -> float | None:
+def _read_effective_size(source: JsonText, entry: Mapping[str, Any], of: str, line: int | None) -> float | None:
     """The effective number of respondents that a segment or a response states; None: none."""
     stated = entry.get("n_effective")
-    size = effective_size(stated)
+    size = parse_effective_size(stated)
     if stated is not None and size is None:
         problem = f"n_effective of {of} is no number of people"
         raise SurveyError(problem, where=source.where, line=line, arrived=stated, allowed="a number above 0")
@@ -308,7 +318,7 @@ def _effective(source: JsonText, entry: Mapping[str, Any], of: str, line: int | 
 def _count(source: JsonText, value: object, of: str, line: int | None) -> int | None:
     if value is None:
         return None
-    count = people(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    count = parse_people_count(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     if count is None:
         allowed = "a whole number >= 0"
         raise SurveyError(f"{of} is no number of people", where=source.where, line=line, arrived=value, allowed=allowed)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dtef_pipeline.errors import SurveyError
-from dtef_pipeline.identity import normalized
+from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.survey.adapters.counts import DERIVED_COLUMN, SEGMENT_COLUMN, Counts, SegmentColumn
 from dtef_pipeline.survey.adapters.dialogue_files import (
     AGGREGATE,
@@ -21,15 +21,15 @@ from dtef_pipeline.survey.adapters.dialogue_files import (
     REQUIRED,
     GuideItem,
     Poll,
-    guide_blocks,
-    guide_orders,
+    collect_guide_blocks,
+    collect_guide_orders,
     read_aggregate,
 )
 from dtef_pipeline.survey.adapters.questionnaire import Questionnaire
-from dtef_pipeline.survey.attributes import candidates, canonical, classify, profile_attribute, segment
+from dtef_pipeline.survey.attributes import canonical, classify_groups, find_candidates, find_profile_attribute, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Survey, Unreadable
-from dtef_pipeline.survey.validation import check_question, named_round, percentage
-from dtef_pipeline.survey.whole import cut_questions, lacks_options
+from dtef_pipeline.survey.validation import check_question, find_round_name, parse_percentage
+from dtef_pipeline.survey.whole import is_lacking_options, report_cut_questions
 
 _PREFIXED = re.compile(r"[^\W\d_][\w ]{0,30}:\s*\S")
 _SUMS_UP = re.compile(
@@ -59,38 +59,38 @@ class GlobalDialogues:
 
     def recognises(self, path: Path) -> bool:
         """True for a round's directory and for its aggregate file."""
-        return bool(_aggregates(path))
+        return bool(_find_aggregates(path))
 
     def read(self, path: Path) -> Survey:
         """The round as published; its id is the name of the directory."""
-        found = _aggregates(path)
+        found = _find_aggregates(path)
         if len(found) != 1:
             arrived = [f.name for f in found]
             raise SurveyError("one aggregate file per round", where=str(path), arrived=arrived, allowed=self.accepts)
         file, where = found[0], str(found[0])
-        aggregate, beside = read_aggregate(file), Questionnaire.beside(file)
+        aggregate, beside = read_aggregate(file), Questionnaire.read_questionnaire_files(file)
         prefix, counts = beside.prefix, beside.counts
-        segment_columns, unknown, about_columns = _segment_columns(aggregate.columns, aggregate.polls, counts, where)
-        questions, about_questions = _questions(aggregate.polls, segment_columns, beside.guide, where)
+        segment_columns, unknown, about_columns = _select_segment_columns(aggregate.columns, aggregate.polls, counts, where)
+        questions, about_questions = _select_questions(aggregate.polls, segment_columns, beside.guide, where)
         missing = beside.findings(aggregate, segment_columns, unknown)
-        uncounted = _about_counts(counts, prefix, [q for q, _ in questions], segment_columns)
+        uncounted = _check_counts(counts, prefix, [q for q, _ in questions], segment_columns)
         guideless = () if file.with_name(prefix + GUIDE).is_file() else (_NO_GUIDE,)
         named = path.absolute().name if path.is_dir() else prefix
-        misnamed = () if named.upper() == prefix.upper() else (_named_otherwise(named, prefix),)
+        misnamed = () if named.upper() == prefix.upper() else (_report_other_name(named, prefix),)
         return Survey(
-            round=named_round(named),
+            round=find_round_name(named),
             name=f"Global Dialogues {prefix}",
             adapter=self.name,
             path=str(path),
             questions=tuple(q for q, _ in questions),
             segments=tuple(c.segment for c in segment_columns),
-            answers=tuple(_answers(questions, segment_columns, counts, where)),
+            answers=tuple(_iterate_column_answers(questions, segment_columns, counts, where)),
             findings=(*aggregate.findings, *about_columns, *missing, *about_questions, *uncounted, *guideless, *misnamed),
             requires_n=True,
         )
 
 
-def _named_otherwise(folder: str, prefix: str) -> Finding:
+def _report_other_name(folder: str, prefix: str) -> Finding:
     return Finding(
         "warning",
         "folder-named-otherwise",
@@ -106,7 +106,7 @@ _NO_GUIDE = Finding(
 )
 
 
-def _about_counts(
+def _check_counts(
     counts: Counts, prefix: str, questions: Sequence[Question], columns: Sequence[SegmentColumn]
 ) -> tuple[Finding, ...]:
     if counts.columns:
@@ -115,13 +115,13 @@ def _about_counts(
     return (Finding("error", "no-counts-file", message),)
 
 
-def _aggregates(path: Path) -> list[Path]:
+def _find_aggregates(path: Path) -> list[Path]:
     if path.is_file():
         return [path] if path.name.endswith(AGGREGATE) else []
     return sorted(f for f in path.glob(f"*{AGGREGATE}") if f.is_file()) if path.is_dir() else []
 
 
-def _segment_columns(
+def _select_segment_columns(
     columns: Sequence[str], polls: Sequence[Poll], counts: Counts, where: str
 ) -> tuple[list[SegmentColumn], list[str], list[Finding]]:
     """The columns that are segments, one for each key; those that may be and are not known; and findings on all the others."""
@@ -138,32 +138,32 @@ def _segment_columns(
             found.append((int(match[1]), index, match[2]))
         elif name not in _DESCRIPTIVE:
             # 44+ sums up age groups.
-            is_segment = _PREFIXED.match(name) or candidates(name) - {"ageGroup"}
+            is_segment = _PREFIXED.match(name) or find_candidates(name) - {"ageGroup"}
             (nameless if is_segment else plain if _SUMS_UP.fullmatch(name) else unheard).append(name)
-    known, unknown = _classified(found, columns, counts, where)
+    known, unknown = _classify_columns(found, columns, counts, where)
     unknown += nameless
-    kept, repeated = _without_repeats(known)
+    kept, repeated = _remove_repeated_columns(known)
     findings = [
-        Finding("error", "unknown-column", _UNKNOWN_MESSAGE, tuple(map(counts.with_share, unknown))),
-        Finding("warning", "unheard-column", _UNHEARD_MESSAGE, tuple(map(counts.with_share, unheard))),
+        Finding("error", "unknown-column", _UNKNOWN_MESSAGE, tuple(map(counts.add_share, unknown))),
+        Finding("warning", "unheard-column", _UNHEARD_MESSAGE, tuple(map(counts.add_share, unheard))),
         Finding("info", "repeated-attribute", "An attribute asked again: the lower O-number is used.", tuple(repeated)),
         Finding("info", "derived-column", "Weighted scores and rank counts are no segments.", tuple(derived)),
         Finding("info", "non-segment-column", "Columns without O-number (regions, branches) are no segments.", tuple(plain)),
     ]
-    return _one_column_a_key(kept, polls, where), unknown, [f for f in findings if f.items]
+    return _keep_one_column_per_key(kept, polls, where), unknown, [f for f in findings if f.items]
 
 
 _UNKNOWN_MESSAGE = "These segment columns were NOT read: no known attribute has their values, or they have no O-number"
 _UNHEARD_MESSAGE = "These columns were NOT read: they have no O-number, and are no region or branch that is known"
 
 
-def _classified(
+def _classify_columns(
     found: Sequence[tuple[int, int, str]], columns: Sequence[str], counts: Counts, where: str
 ) -> tuple[list[SegmentColumn], list[str]]:
     groups: dict[int, list[str]] = defaultdict(list)
     for group, _, value in found:
         groups[group].append(value)
-    attributes = classify(groups)
+    attributes = classify_groups(groups)
     known, unknown = [], []
     for group, index, value in found:
         attribute = attributes[group, value]
@@ -175,7 +175,7 @@ def _classified(
     return sorted(known, key=lambda c: (c.group, c.index)), unknown
 
 
-def _without_repeats(columns: Sequence[SegmentColumn]) -> tuple[list[SegmentColumn], list[str]]:
+def _remove_repeated_columns(columns: Sequence[SegmentColumn]) -> tuple[list[SegmentColumn], list[str]]:
     """Columns of the lowest O-number for each key; a group that mostly repeats lower ones is a repeat as a whole."""
     home: dict[str, int] = {}
     for c in columns:
@@ -189,7 +189,7 @@ def _without_repeats(columns: Sequence[SegmentColumn]) -> tuple[list[SegmentColu
     return [c for c in columns if c.name not in names], [c.name for c in repeated]
 
 
-def _one_column_a_key(columns: Sequence[SegmentColumn], polls: Sequence[Poll], where: str) -> list[SegmentColumn]:
+def _keep_one_column_per_key(columns: Sequence[SegmentColumn], polls: Sequence[Poll], where: str) -> list[SegmentColumn]:
     """Without the empty ones among columns of one key (Turkey beside Türkiye); two filled ones are a fault."""
     by_key: dict[str, list[SegmentColumn]] = defaultdict(list)
     for c in columns:
@@ -208,7 +208,7 @@ def _has_data(column: SegmentColumn, polls: Sequence[Poll]) -> bool:
     return bool(column.segment.n) or any(row[column.index].strip() for poll in polls for row in poll.rows)
 
 
-def _questions(
+def _select_questions(
     polls: Sequence[Poll], columns: Sequence[SegmentColumn], guide: Sequence[GuideItem], where: str
 ) -> tuple[list[tuple[Question, Poll]], list[Finding]]:
     """The questions to predict with their rows in questionnaire order; profile and one-option questions are left out."""
@@ -216,34 +216,34 @@ def _questions(
     for c in columns:
         if c.segment.n or c.segment.n is None:
             values[c.segment.attribute].append(c.segment.value)
-    order, blocks = guide_orders(guide), guide_blocks(guide)
+    order, blocks = collect_guide_orders(guide), collect_guide_blocks(guide)
     kept, profile = [], []
     single, cut = list[str](), list[str]()
     for poll in polls:
-        attribute = profile_attribute(poll.options, values)
-        if attribute and _answers_itself(poll, [c for c in columns if c.segment.attribute == attribute]):
+        attribute = find_profile_attribute(poll.options, values)
+        if attribute and _is_answering_itself(poll, [c for c in columns if c.segment.attribute == attribute]):
             profile.append(poll.text)
             continue
-        question = Question(poll.id, poll.text, tuple(poll.options), block=blocks.get(normalized(poll.text)))
+        question = Question(poll.id, poll.text, tuple(poll.options), block=blocks.get(normalize_text(poll.text)))
         check_question(question, where=where, line=poll.line)
         if len(question.options) < 2:
-            shares = [(_percentages(poll, c.index), c.segment.n) for c in columns]
-            (cut if lacks_options(shares) else single).append(poll.text)
+            shares = [(_read_percentages(poll, c.index), c.segment.n) for c in columns]
+            (cut if is_lacking_options(shares) else single).append(poll.text)
         else:
-            kept.append(_in_guide_order(question, poll, order.get(normalized(poll.text), ())))
+            kept.append(_order_by_guide(question, poll, order.get(normalize_text(poll.text), ())))
     findings = [
         Finding("info", "profile-question", "Questions on who the respondent is are no targets.", tuple(profile)),
         Finding("warning", "single-option-question", "A question with one option has nothing to predict.", tuple(single)),
-        cut_questions(cut),
+        report_cut_questions(cut),
     ]
     return kept, [f for f in findings if f.items]
 
 
-def _percentages(poll: Poll, column: int) -> tuple[float | Unreadable | None, ...]:
-    return tuple(percentage(row[column]) for row in poll.rows)
+def _read_percentages(poll: Poll, column: int) -> tuple[float | Unreadable | None, ...]:
+    return tuple(parse_percentage(row[column]) for row in poll.rows)
 
 
-def _answers_itself(poll: Poll, columns: Sequence[SegmentColumn]) -> bool:
+def _is_answering_itself(poll: Poll, columns: Sequence[SegmentColumn]) -> bool:
     """Whether the attribute's segments mostly give their own value, as far as their cells say.
 
     "Where would you rather live?" has the options of a profile question, and is none.
@@ -251,30 +251,30 @@ def _answers_itself(poll: Poll, columns: Sequence[SegmentColumn]) -> bool:
     own = []
     for c in columns:
         for option, row in zip(poll.options, poll.rows, strict=True):
-            share = percentage(row[c.index])
+            share = parse_percentage(row[c.index])
             if canonical(c.segment.attribute, option) == c.segment.value and isinstance(share, float):
                 own.append(share)
     return not own or sum(own) >= 80 * len(own)
 
 
-def _in_guide_order(question: Question, poll: Poll, asked: Sequence[Sequence[str]]) -> tuple[Question, Poll]:
+def _order_by_guide(question: Question, poll: Poll, asked: Sequence[Sequence[str]]) -> tuple[Question, Poll]:
     """Options as the questionnaire lists them; those it adds by a setting (Other) stay behind, in file order.
 
     A guide entry with an option that the question lacks is another question of the same text.
     """
-    own = [normalized(o) for o in question.options]
+    own = [normalize_text(o) for o in question.options]
     order = max((texts for texts in asked if set(texts) <= set(own)), key=len, default=own)
     places = sorted(range(len(own)), key=lambda i: order.index(own[i]) if own[i] in order else len(order))
     rows, lines = [poll.rows[i] for i in places], [poll.lines[i] for i in places]
     return replace(question, options=tuple(question.options[i] for i in places)), replace(poll, rows=rows, lines=lines)
 
 
-def _answers(
+def _iterate_column_answers(
     questions: Sequence[tuple[Question, Poll]], columns: Sequence[SegmentColumn], counts: Counts, where: str
 ) -> Iterator[Answer]:
     """One answer for each segment and question, but none for segments without any data."""
     for column in columns:
-        key, cells = column.segment.key, [_percentages(poll, column.index) for _, poll in questions]
+        key, cells = column.segment.key, [_read_percentages(poll, column.index) for _, poll in questions]
         if all(cell is None for question in cells for cell in question):
             continue
         for (question, poll), percentages in zip(questions, cells, strict=True):

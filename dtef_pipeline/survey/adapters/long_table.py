@@ -15,8 +15,13 @@ import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
 from dtef_pipeline.errors import SurveyError
-from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.adapters.text_files import csv_header, csv_rows, other_separator, require_separator
+from dtef_pipeline.identity import normalize_text
+from dtef_pipeline.survey.adapters.text_files import (
+    detect_other_separator,
+    iterate_text_rows,
+    read_csv_header,
+    require_separator,
+)
 from dtef_pipeline.survey.answer_scales.non_answers import OPTION_ROLES, Role
 from dtef_pipeline.survey.answer_scales.scales import KINDS
 from dtef_pipeline.survey.attributes import clean, segment
@@ -24,18 +29,18 @@ from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Surve
 from dtef_pipeline.survey.validation import (
     check_places,
     check_question,
-    effective_size,
-    percentage,
+    parse_effective_size,
+    parse_percentage,
+    parse_position,
+    parse_role,
+    parse_weighted_count,
+    parse_whole_count,
     require_columns,
     round_id,
-    stated_position,
-    stated_role,
-    weighted_count,
-    whole_number,
 )
-from dtef_pipeline.survey.whole import cut_questions, lacks_options
-from dtef_pipeline.text.beginning import beginning
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.survey.whole import is_lacking_options, report_cut_questions
+from dtef_pipeline.text.beginning import shorten_to_line
+from dtef_pipeline.text.counted import format_count
 
 LONG_COLUMNS = {
     "round": "the survey wave, such as GD4",
@@ -70,8 +75,8 @@ class LongTable:
     def recognises(self, path: Path) -> bool:
         """True for a table that has most of the required columns, so that `read` can name the missing one."""
         try:
-            header = _header(path)
-            separator = other_separator(header, path)
+            header = _read_table_header(path)
+            separator = detect_other_separator(header, path)
             names = header[0].split(separator) if separator else header
             return len({*names} & {*_REQUIRED_COLUMNS}) > len(_REQUIRED_COLUMNS) // 2
         except SurveyError:
@@ -80,7 +85,7 @@ class LongTable:
     def read(self, path: Path, round_id: str | None = None) -> Survey:
         """The round asked for, or the only one of the file."""
         surveys = self.read_rounds(path)
-        chosen = [s for s in surveys if round_id is None or s.round == _round(round_id, str(path))]
+        chosen = [s for s in surveys if round_id is None or s.round == _normalise_round(round_id, str(path))]
         if len(chosen) != 1:
             rounds = [s.round for s in surveys]
             raise SurveyError("which round of the file?", where=str(path), arrived=round_id, allowed=rounds)
@@ -89,56 +94,56 @@ class LongTable:
     def read_rounds(self, path: Path) -> list[Survey]:
         """All rounds of the file, in order of appearance."""
         where = str(path)
-        columns = _header(path)
+        columns = _read_table_header(path)
         require_separator(columns, path)
         require_columns(columns, _REQUIRED_COLUMNS, where=where)
         if not {"percent", "count"} & {*columns}:
             raise SurveyError("missing column percent or count", where=where, line=1, arrived=", ".join(columns))
         rounds: dict[str, _Round] = {}
-        for line, row in _rows(path):
-            name = _round(_text(row, "round", where, line), where)
+        for line, row in _iterate_table_rows(path):
+            name = _normalise_round(_require_cell(row, "round", where, line), where)
             rounds.setdefault(name, _Round(name, where)).add(row, line)
         if not rounds:
             raise SurveyError("the table has no rows", where=where, allowed="at least one")
-        return [r.survey() for r in rounds.values()]
+        return [r.build_survey() for r in rounds.values()]
 
 
-def _round(name: str, where: str) -> str:
+def _normalise_round(name: str, where: str) -> str:
     return round_id(name, where=where)
 
 
-def _header(path: Path) -> list[str]:
+def _read_table_header(path: Path) -> list[str]:
     """Column names in lower case; empty when the path is no such table."""
     if not path.is_file() or path.suffix.lower() not in _TABLE_SUFFIXES:
         return []
     try:
         if path.suffix.lower() == ".parquet":
             return [name.strip().lower() for name in pq.read_schema(path).names]
-        return [name.strip().lower() for name in csv_header(path)]
+        return [name.strip().lower() for name in read_csv_header(path)]
     except ArrowException as error:
         raise SurveyError("not a readable table", where=str(path), arrived=str(error)) from error
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Row]]:
+def _iterate_table_rows(path: Path) -> Iterator[tuple[int, Row]]:
     """(line, row) with cells as text; blank where a cell is missing. A Parquet file's lines are its rows, from 1."""
-    columns = _header(path)
+    columns = _read_table_header(path)
     if path.suffix.lower() == ".parquet":
         table = pq.read_table(path).rename_columns(columns)
         for number, cells in enumerate(table.to_pylist(), 1):
             yield number, {name: "" if cell is None else str(cell) for name, cell in cells.items()}
         return
-    rows = csv_rows(path)
+    rows = iterate_text_rows(path)
     next(rows, None)
     for line, row in rows:
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(columns):
-            problem, allowed = "a row of another length than the header", counted(len(columns), "cell")
+            problem, allowed = "a row of another length than the header", format_count(len(columns), "cell")
             raise SurveyError(problem, where=str(path), line=line, arrived=len(row), allowed=allowed)
         yield line, dict(zip(columns, row, strict=True))
 
 
-def _text(row: Row, column: str, where: str, line: int) -> str:
+def _require_cell(row: Row, column: str, where: str, line: int) -> str:
     text = clean(row[column])
     if not text:
         raise SurveyError(f"blank {column}", where=where, line=line, allowed=LONG_COLUMNS[column])
@@ -176,7 +181,7 @@ class _Round:
         question_id = self._add_question(row, line)
         option = self._add_option(row, line, question_id)
         key = self._add_segment(row, line)
-        n, effective = self._stated_n(row, line), self._stated_effective(row, line)
+        n, effective = self._parse_n(row, line), self._parse_effective_n(row, line)
         cells = self.cells.setdefault((key, question_id), OptionCells(line, n, effective))
         if option in cells.shares:
             problem = f"segment {key}, question {question_id}, option {row['option']!r} is there twice, first at line {cells.lines[option]}"
@@ -187,23 +192,25 @@ class _Round:
                 raise SurveyError(problem, where=self.where, line=line, arrived=row[column], allowed=[first])
         cells.lines[option] = line
         cells.counted = "count" in row
-        cells.shares[option] = self._share(row)
+        cells.shares[option] = self._read_share(row)
 
-    def survey(self) -> Survey:
+    def build_survey(self) -> Survey:
         """The round as a survey."""
-        questions = {q_id: self._question(q_id, q) for q_id, q in self.questions.items()}
+        questions = {q_id: self._build_question(q_id, q) for q_id, q in self.questions.items()}
         lone = {q_id: q.text for q_id, q in questions.items() if len(q.options) < 2}
         shares = {q_id: [(c.readable, c.n) for (_, of), c in self.cells.items() if of == q_id] for q_id in lone}
-        cut = {q_id: text for q_id, text in lone.items() if lacks_options(shares[q_id])}
+        cut = {q_id: text for q_id, text in lone.items() if is_lacking_options(shares[q_id])}
         findings = [
             Finding(
                 "warning", "single-option-question", _ONE_OPTION, tuple(text for q_id, text in lone.items() if q_id not in cut)
             ),
-            cut_questions(cut.values()),
+            report_cut_questions(cut.values()),
             *count_findings(self.cells, weighted=self._is_weighted),
         ]
         answers = [
-            self._answer(key, questions[q_id], c) for (key, q_id), c in self.cells.items() if len(questions[q_id].options) > 1
+            self._build_answer(key, questions[q_id], c)
+            for (key, q_id), c in self.cells.items()
+            if len(questions[q_id].options) > 1
         ]
         return Survey(
             round=self.name,
@@ -217,9 +224,9 @@ class _Round:
         )
 
     def _add_question(self, row: Row, line: int) -> str:
-        text = _text(row, "question", self.where, line)
+        text = _require_cell(row, "question", self.where, line)
         question_id = clean(row.get("question_id", "")) or text
-        scale = normalized(row.get("scale", ""))
+        scale = normalize_text(row.get("scale", ""))
         if scale not in ("", *KINDS):
             raise SurveyError(
                 "this is no scale", where=self.where, line=line, arrived=row["scale"], allowed=f"{', '.join(KINDS)}, or blank"
@@ -229,66 +236,66 @@ class _Round:
             if first != now:
                 problem = f"{column} of question {question_id} differs from line {known.line}"
                 raise SurveyError(problem, where=self.where, line=line, arrived=row[column], allowed=[first or "a blank"])
-        if normalized(known.text) != normalized(text):
+        if normalize_text(known.text) != normalize_text(text):
             problem = f"duplicate question id {question_id}: another text than at line {known.line}"
             raise SurveyError(problem, where=self.where, line=line, arrived=text, allowed=[known.text])
         return question_id
 
     def _add_option(self, row: Row, line: int, question_id: str) -> str:
-        text = _text(row, "option", self.where, line)
-        order = percentage(row.get("option_order", ""))
+        text = _require_cell(row, "option", self.where, line)
+        order = parse_percentage(row.get("option_order", ""))
         if isinstance(order, Unreadable):
             raise SurveyError(
                 "option_order is no number", where=self.where, line=line, arrived=order, allowed="a number, or blank"
             )
         options = self.questions[question_id].options
         place = float(len(options)) if order is None else order
-        role = stated_role(row.get("role"), where=self.where, line=line)
-        position = stated_position(row.get("position"), where=self.where, line=line)
-        known = options.setdefault(normalized(text), _Option(place, text, role, position, line))
+        role = parse_role(row.get("role"), where=self.where, line=line)
+        position = parse_position(row.get("position"), where=self.where, line=line)
+        known = options.setdefault(normalize_text(text), _Option(place, text, role, position, line))
         for column, first, now in (("role", known.role, role), ("position", known.position, position)):
             if first != now:
                 problem = f"{column} of option {text!r} of question {question_id} differs from line {known.line}"
                 raise SurveyError(
                     problem, where=self.where, line=line, arrived=row[column], allowed=["a blank" if first is None else first]
                 )
-        return normalized(text)
+        return normalize_text(text)
 
     def _add_segment(self, row: Row, line: int) -> str:
         made = segment(
-            {_text(row, "attribute", self.where, line): _text(row, "value", self.where, line)},
+            {_require_cell(row, "attribute", self.where, line): _require_cell(row, "value", self.where, line)},
             None,
             where=self.where,
             line=line,
         )
         known = self.segments.setdefault(made.key, made)
-        if normalized(known.value) != normalized(made.value):
+        if normalize_text(known.value) != normalize_text(made.value):
             problem = f"two segments get the same key {made.key!r}"
             raise SurveyError(problem, where=self.where, line=line, arrived=made.value, allowed=[known.value])
         return made.key
 
-    def _stated_n(self, row: Row, line: int) -> int | None:
+    def _parse_n(self, row: Row, line: int) -> int | None:
         cell = row.get("n", "").strip()
-        n = whole_number(cell)
+        n = parse_whole_count(cell)
         if cell and n is None:
             raise SurveyError(
                 "n is no number of people", where=self.where, line=line, arrived=cell, allowed="a whole number >= 0"
             )
         return n
 
-    def _stated_effective(self, row: Row, line: int) -> float | None:
+    def _parse_effective_n(self, row: Row, line: int) -> float | None:
         cell = row.get("n_effective", "")
-        stated = effective_size(weighted_count(cell))
+        stated = parse_effective_size(parse_weighted_count(cell))
         if stated is not None or not cell.strip():
             return stated
         raise SurveyError(
             "n_effective is no number of people", where=self.where, line=line, arrived=cell, allowed="a number above 0"
         )
 
-    def _share(self, row: Row) -> float | Unreadable | None:
-        return weighted_count(row["count"]) if "count" in row else percentage(row["percent"])
+    def _read_share(self, row: Row) -> float | Unreadable | None:
+        return parse_weighted_count(row["count"]) if "count" in row else parse_percentage(row["percent"])
 
-    def _question(self, question_id: str, collected: _Question) -> Question:
+    def _build_question(self, question_id: str, collected: _Question) -> Question:
         _, options, roles, positions, lines = zip(
             *sorted(collected.options.values(), key=lambda option: option.order), strict=True
         )
@@ -300,11 +307,11 @@ class _Round:
 
     @cached_property
     def _is_weighted(self) -> bool:
-        return are_weighted(self.cells.values(), self.where)
+        return has_weighted_counts(self.cells.values(), self.where)
 
-    def _answer(self, key: str, question: Question, cells: OptionCells) -> Answer:
+    def _build_answer(self, key: str, question: Question, cells: OptionCells) -> Answer:
         """Options without a row were chosen by no respondent: 0. Where n says that some chose them, the sum shows that rows are missing."""
-        shares = [cells.shares.get(normalized(option), 0.0) for option in question.options]
+        shares = [cells.shares.get(normalize_text(option), 0.0) for option in question.options]
         total, n = cells.total, cells.n
         if total is not None:
             base = total
@@ -364,7 +371,7 @@ class OptionCells:
         return self.counted and any(s != int(s) or (self.n is not None and s > self.n) for s in self.counts)
 
 
-def are_weighted(cells: Iterable[OptionCells], where: str) -> bool:
+def has_weighted_counts(cells: Iterable[OptionCells], where: str) -> bool:
     """Whether a round has weighted counts. Raises SurveyError where one is, and of some pair the number of respondents is not stated."""
     listed = [each for each in cells if each.counted]
     weighted = next((each for each in listed if each.is_weighted), None)
@@ -388,8 +395,8 @@ def count_findings(cells: Mapping[tuple[str, str], OptionCells], *, weighted: bo
     too_many = {question_id for (_, question_id), total, n in off if total > n}
     below, above = list[str](), list[str]()
     for (of_segment, question_id), total, n in sorted(off, key=lambda pair: pair[1] < pair[2]):
-        said = f"{of_segment}, {beginning(question_id)}: the counts sum to {total:g}, n is {n}"
-        (above if question_id in too_many else below).append(said)
+        fault_text = f"{of_segment}, {shorten_to_line(question_id)}: the counts sum to {total:g}, n is {n}"
+        (above if question_id in too_many else below).append(fault_text)
     if weighted:
         yield Finding("warning", "weighted-counts", _WEIGHTED, (*above, *below))
         return

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dtef_pipeline.identity import normalized
+from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.survey.adapters.counts import SEGMENT_COLUMN, Counts, SegmentColumn
 from dtef_pipeline.survey.adapters.dialogue_files import (
     AGGREGATE,
@@ -22,11 +22,11 @@ from dtef_pipeline.survey.adapters.dialogue_files import (
     read_guide,
     read_mapping,
 )
-from dtef_pipeline.survey.attributes import attribute_of, clean, profile_attribute, segment_key
+from dtef_pipeline.survey.attributes import clean, find_attribute, find_profile_attribute, make_segment_key
 from dtef_pipeline.survey.model import Finding
 from dtef_pipeline.survey.observe import MIN_N
 from dtef_pipeline.survey.whole import MISSING_ATTRIBUTES, MISSING_QUESTIONS
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import format_count, list_first_names
 
 _MAY_BE_ABSENT = {"language"}
 """Published aggregates may leave these attributes out on purpose, though the guide asks for them."""
@@ -47,7 +47,7 @@ class Questionnaire:
     guide: Sequence[GuideItem]
 
     @classmethod
-    def beside(cls, aggregate: Path) -> Questionnaire:
+    def read_questionnaire_files(cls, aggregate: Path) -> Questionnaire:
         """The files that stand beside an aggregate file."""
         prefix = aggregate.name.removesuffix(AGGREGATE)
         counts, mapping, guide = (aggregate.with_name(prefix + name) for name in (COUNTS_FILE, MAPPING, GUIDE))
@@ -59,28 +59,28 @@ class Questionnaire:
         `columns`: those that are segments. `unknown`: those that look like segments and were not read.
         """
         lacking, guide = self.prefix + AGGREGATE, self.prefix + GUIDE
-        if missing := self._missing_questions(aggregate):
+        if missing := self._find_missing_questions(aggregate):
             files = list(dict.fromkeys(file for named_by in missing.values() for file in named_by))
             open_too = "" if self.guide else f" (open questions too: no {guide} tells which they are)"
-            message = f"{self._files(files, 'name')} questions that {lacking} lacks{open_too}"
-            yield Finding("error", MISSING_QUESTIONS, message, tuple(map(_without_stray_quote, missing)))
-        if lost := {poll.text: options for poll in aggregate.polls if (options := self._lost_options(poll))}:
+            message = f"{self._name_files(files, 'name')} questions that {lacking} lacks{open_too}"
+            yield Finding("error", MISSING_QUESTIONS, message, tuple(map(_strip_stray_quote, missing)))
+        if lost := {poll.text: options for poll in aggregate.polls if (options := self._find_lost_options(poll))}:
             items = tuple(f"{text}: {', '.join(options)}" for text, options in lost.items())
             yield Finding("error", MISSING_QUESTIONS, f"{guide} lists options that {lacking} lacks", items)
-        listed = {_letters(item.text) for item in self.guide}
-        if listed and (unlisted := [poll.text for poll in aggregate.polls if _letters(poll.text) not in listed]):
+        listed = {_normalise_wording(item.text) for item in self.guide}
+        if listed and (unlisted := [poll.text for poll in aggregate.polls if _normalise_wording(poll.text) not in listed]):
             message = f"{guide} lacks these questions, so their options would stand in the order of {lacking}"
             yield Finding("error", MISSING_QUESTIONS, message, tuple(unlisted))
-        yield from self._about_columns(aggregate, columns, unknown)
+        yield from self._check_columns(aggregate, columns, unknown)
 
-    def _about_columns(
+    def _check_columns(
         self, aggregate: Aggregate, columns: Sequence[SegmentColumn], unknown: Sequence[str]
     ) -> Iterator[Finding]:
         lacking, counts = self.prefix + AGGREGATE, self.prefix + COUNTS_FILE
         attributes = {c.segment.attribute for c in columns}
-        lost = self.counts.lost(aggregate.columns, {c.segment.key for c in columns})
+        lost = self.counts.find_lost_segments(aggregate.columns, {c.segment.key for c in columns})
         asking = f"{self.prefix}{GUIDE} asks for" if self.guide else "its own questions ask for"
-        absent = {name: (asked, asking) for name, asked in self._asked_attributes(aggregate).items()}
+        absent = {name: (asked, asking) for name, asked in self._list_profile_attributes(aggregate).items()}
         for column, attribute in lost.items():
             if attribute is not None:
                 absent.setdefault(attribute, (column, f"{counts} has"))
@@ -92,90 +92,94 @@ class Questionnaire:
         unread = [column for column, attribute in lost.items() if attribute not in gone and column not in on_purpose]
         message = f"{counts} has respondents of these segments, and {lacking} no column"
         if unread:
-            yield Finding("error", "lost-column", message, tuple(map(self.counts.with_share, unread)))
+            yield Finding("error", "lost-column", message, tuple(map(self.counts.add_share, unread)))
         if on_purpose:
-            yield Finding("warning", "lost-column", message, tuple(map(self.counts.with_share, on_purpose)))
-        on_respondent = tuple(self._profile_questions(aggregate))
-        yield from coverage_findings(columns, [*unknown, *lost], on_respondent, self.counts, f"{lacking} and {counts}")
+            yield Finding("warning", "lost-column", message, tuple(map(self.counts.add_share, on_purpose)))
+        on_respondent = tuple(self._iterate_profile_questions(aggregate))
+        yield from check_coverage(columns, [*unknown, *lost], on_respondent, self.counts, f"{lacking} and {counts}")
 
-    def _files(self, files: Sequence[str], verb: str) -> str:
+    def _name_files(self, files: Sequence[str], verb: str) -> str:
         """`GD4_a.csv and GD4_b.csv name`, or `GD4_a.csv names`."""
         *most, last = [self.prefix + file for file in files]
         return f"{', '.join(most)} and {last} {verb}" if most else f"{last} {verb}s"
 
-    def _missing_questions(self, aggregate: Aggregate) -> dict[str, list[str]]:
+    def _find_missing_questions(self, aggregate: Aggregate) -> dict[str, list[str]]:
         """Text (or id) -> the files that name it. Open questions need no rows, and what the guide says is none is none."""
-        ids, texts = {*aggregate.texts}, {_letters(text) for text in aggregate.texts.values()}
-        kinds = {_letters(item.text): item for item in self.guide if item.kind}
+        ids, texts = {*aggregate.texts}, {_normalise_wording(text) for text in aggregate.texts.values()}
+        kinds = {_normalise_wording(item.text): item for item in self.guide if item.kind}
         missing: dict[str, list[str]] = defaultdict(list)
         for file, named in ((COUNTS_FILE, self.counts.texts), (MAPPING, self.mapping)):
             for question_id, text in named.items():
-                item = kinds.get(_letters(text))
+                item = kinds.get(_normalise_wording(text))
                 # Guides lack the questions of a single branch, which are open ones.
-                is_poll = item.is_poll if item else not (self.guide and _BRANCH.match(normalized(text)))
+                is_poll = item.is_poll if item else not (self.guide and _BRANCH.match(normalize_text(text)))
                 if question_id not in ids and is_poll:
                     missing[text or question_id].append(file)
         for item in self.guide:
-            if item.is_poll and len(item.options) > 1 and _letters(item.text) not in texts:
+            if item.is_poll and len(item.options) > 1 and _normalise_wording(item.text) not in texts:
                 missing[clean(item.text)].append(GUIDE)
-        return _one_a_wording(missing)
+        return _merge_wordings(missing)
 
-    def _lost_options(self, poll: Poll) -> list[str]:
+    def _find_lost_options(self, poll: Poll) -> list[str]:
         """Options that the guide lists for a question and it lacks. As many that the guide lacks are those, spelled otherwise."""
-        own = {_letters(option) for option in poll.options}
-        entries = [item.options for item in self.guide if item.options and _letters(item.text) == _letters(poll.text)]
+        own = {_normalise_wording(option) for option in poll.options}
+        entries = [
+            item.options
+            for item in self.guide
+            if item.options and _normalise_wording(item.text) == _normalise_wording(poll.text)
+        ]
         if not entries:
             return []
-        listed = min(entries, key=lambda options: len({_letters(option) for option in options} ^ own))
-        lost = [option for option in listed if _letters(option) not in own]
-        unlisted = own - {_letters(option) for option in listed} - _ADDED_BY_A_SETTING
+        listed = min(entries, key=lambda options: len({_normalise_wording(option) for option in options} ^ own))
+        lost = [option for option in listed if _normalise_wording(option) not in own]
+        unlisted = own - {_normalise_wording(option) for option in listed} - _ADDED_BY_A_SETTING
         return lost if len(lost) > len(unlisted) else []
 
-    def _asked_attributes(self, aggregate: Aggregate) -> dict[str, str]:
+    def _list_profile_attributes(self, aggregate: Aggregate) -> dict[str, str]:
         """Attribute -> the question that asks for it, among the guide's questions on the respondent, or the polls without a guide."""
         asking = GUIDE if self.guide else AGGREGATE
-        asked = (q for q in self._profile_questions(aggregate) if q.file == self.prefix + asking)
+        asked = (q for q in self._iterate_profile_questions(aggregate) if q.file == self.prefix + asking)
         return {question.attribute: question.text for question in asked}
 
-    def _profile_questions(self, aggregate: Aggregate) -> Iterator[ProfileQuestion]:
+    def _iterate_profile_questions(self, aggregate: Aggregate) -> Iterator[ProfileQuestion]:
         """The questions on the respondent, those of the guide first."""
-        n = self._respondents(aggregate)
+        n = self._count_respondents(aggregate)
         guide = [
-            (attribute_of(item.options), item.text, item.options, GUIDE)
+            (find_attribute(item.options), item.text, item.options, GUIDE)
             for item in self.guide
             if item.kind.startswith("onboarding")
         ]
-        polls = [(profile_attribute(poll.options, {}), poll.text, poll.options, AGGREGATE) for poll in aggregate.polls]
+        polls = [(find_profile_attribute(poll.options, {}), poll.text, poll.options, AGGREGATE) for poll in aggregate.polls]
         for attribute, text, options, file in (*guide, *polls):
             if attribute is not None and len(options) > 1:
-                yield ProfileQuestion(attribute, clean(text), options, self.prefix + file, n.get(_letters(text)))
+                yield ProfileQuestion(attribute, clean(text), options, self.prefix + file, n.get(_normalise_wording(text)))
 
-    def _respondents(self, aggregate: Aggregate) -> dict[str, int]:
+    def _count_respondents(self, aggregate: Aggregate) -> dict[str, int]:
         """Wording -> how many were asked it, at most."""
         found: dict[str, int] = {}
         for question_id, text in (*aggregate.texts.items(), *self.counts.texts.items()):
             n = self.counts.n(question_id, "All")
             if n is not None:
-                found[_letters(text)] = max(n, found.get(_letters(text), 0))
+                found[_normalise_wording(text)] = max(n, found.get(_normalise_wording(text), 0))
         return found
 
 
-def _letters(text: str) -> str:
+def _normalise_wording(text: str) -> str:
     """A wording as files agree on it: without blanks, punctuation, case and the branch of the questionnaire that it stands in."""
-    return re.sub(r"[\W_]+", "", _BRANCH.sub("", normalized(clean(text))))
+    return re.sub(r"[\W_]+", "", _BRANCH.sub("", normalize_text(clean(text))))
 
 
-def _without_stray_quote(text: str) -> str:
+def _strip_stray_quote(text: str) -> str:
     """Without the quotation mark that some files have behind a text and not before it."""
     return text.strip('"') if text.count('"') == 1 else text
 
 
-def _one_a_wording(missing: Mapping[str, list[str]]) -> dict[str, list[str]]:
+def _merge_wordings(missing: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Each wording once, with the files of all its spellings."""
     first: dict[str, str] = {}
     found: dict[str, list[str]] = defaultdict(list)
     for text, files in missing.items():
-        found[first.setdefault(_letters(text), text)] += files
+        found[first.setdefault(_normalise_wording(text), text)] += files
     return dict(found)
 
 
@@ -195,7 +199,7 @@ class ProfileQuestion:
     asked: int | None
 
 
-def coverage_findings(
+def check_coverage(
     columns: Sequence[SegmentColumn],
     unread: Sequence[str],
     questions: Sequence[ProfileQuestion],
@@ -209,18 +213,18 @@ def coverage_findings(
     """
     keys = {column.segment.key for column in columns}
     listed, files, nameless = list[str](), list[str](), list[str]()
-    for attribute, of_attribute in _by_attribute(columns).items():
+    for attribute, of_attribute in _group_by_attribute(columns).items():
         about = [question for question in questions if question.attribute == attribute]
         asked = max((q.asked for q in about if q.asked is not None), default=counts.most("All"))
-        gone = _in_no_column(of_attribute, unread, counts, asked or 0)
+        gone = _count_in_no_column(of_attribute, unread, counts, asked or 0)
         if not asked or gone < max(MIN_N, _LEAST_SHARE * asked):
             continue
-        share = f"{gone:,} of {counted(asked, 'respondent')}, {gone / asked:.0%}"
-        known = next((q for q in about if _without_column(q, keys)), None)
+        share = f"{gone:,} of {format_count(asked, 'respondent')}, {gone / asked:.0%}"
+        known = next((q for q in about if _list_missing_options(q, keys)), None)
         if known is None:
             nameless.append(f"{attribute} ({share})")
         else:
-            listed.append(f"{known.text}: {and_more(_without_column(known, keys), _MOST_VALUES)} ({share})")
+            listed.append(f"{known.text}: {list_first_names(_list_missing_options(known, keys), _MOST_VALUES)} ({share})")
             files.append(known.file)
     if listed:
         *most, last = dict.fromkeys(files)
@@ -236,14 +240,14 @@ def coverage_findings(
         yield Finding("warning", "respondents-without-column", message, tuple(nameless))
 
 
-def _by_attribute(columns: Sequence[SegmentColumn]) -> dict[str, list[SegmentColumn]]:
+def _group_by_attribute(columns: Sequence[SegmentColumn]) -> dict[str, list[SegmentColumn]]:
     found: dict[str, list[SegmentColumn]] = defaultdict(list)
     for column in columns:
         found[column.segment.attribute].append(column)
     return found
 
 
-def _in_no_column(columns: Sequence[SegmentColumn], unread: Sequence[str], counts: Counts, asked: int) -> int:
+def _count_in_no_column(columns: Sequence[SegmentColumn], unread: Sequence[str], counts: Counts, asked: int) -> int:
     """Of those asked, who is neither in a column of the attribute nor in an unread one that may be of it; 0 where n is unknown."""
     sizes = [column.segment.n for column in columns]
     if None in sizes:
@@ -258,5 +262,5 @@ def _group(column: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _without_column(question: ProfileQuestion, keys: set[str]) -> list[str]:
-    return [option for option in question.options if segment_key(question.attribute, option) not in keys]
+def _list_missing_options(question: ProfileQuestion, keys: set[str]) -> list[str]:
+    return [option for option in question.options if make_segment_key(question.attribute, option) not in keys]

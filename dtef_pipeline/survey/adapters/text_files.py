@@ -9,33 +9,33 @@ from pathlib import Path
 from dtef_pipeline.errors import SurveyError
 
 
-def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def iterate_text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """(line, cells) of a CSV file in UTF-8, or of a `.tsv` file, whose columns tabs separate; the line is where the row ends.
 
     Raises SurveyError, with the line, for what is not UTF-8 or not CSV.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=separator(path))
+            reader = csv.reader(file, delimiter=choose_separator(path))
             for row in reader:
                 if any(row):
                     yield reader.line_num, row
     except UnicodeDecodeError:
-        raise not_utf8(path, "a CSV file") from None
+        raise make_utf8_error(path, "a CSV file") from None
     except csv.Error as error:
         raise SurveyError("not a CSV file in UTF-8", where=str(path), line=reader.line_num, arrived=str(error)) from error
 
 
-def csv_header(path: Path) -> list[str]:
+def read_csv_header(path: Path) -> list[str]:
     """The first row of a CSV file, also where it is not UTF-8: what follows it then says so. Raises SurveyError for no CSV."""
     with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
         try:
-            return next(csv.reader(file, delimiter=separator(path)), [])
+            return next(csv.reader(file, delimiter=choose_separator(path)), [])
         except csv.Error as error:
             raise SurveyError("not a readable table", where=str(path), arrived=str(error)) from error
 
 
-def not_utf8(path: Path, what: str) -> SurveyError:
+def make_utf8_error(path: Path, what: str) -> SurveyError:
     """The error of a file that is not UTF-8 (`what`: what it should be): its first such byte, with line and place, from 1."""
     problem, before = f"not {what} in UTF-8", 0
     with path.open("rb") as file:
@@ -49,21 +49,21 @@ def not_utf8(path: Path, what: str) -> SurveyError:
     return SurveyError(problem, where=str(path), allowed=_UTF8)
 
 
-def separator(path: Path) -> str:
+def choose_separator(path: Path) -> str:
     """What separates the columns of a file of that name: a tab in `.tsv`, else a comma."""
     return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
-def other_separator(header: Sequence[str], path: Path) -> str | None:
+def detect_other_separator(header: Sequence[str], path: Path) -> str | None:
     """What stands between the column names instead of what the file's name says; None where that does."""
-    others = (sep for sep in _SEPARATORS if sep != separator(path))
+    others = (sep for sep in _SEPARATORS if sep != choose_separator(path))
     return next((sep for sep in others if len(header) == 1 and header[0].count(sep) > 1), None)
 
 
 def require_separator(header: Sequence[str], path: Path) -> None:
     """Raise SurveyError when something else separates the columns than commas, or tabs in a `.tsv` file."""
-    if found := other_separator(header, path):
-        expected = _SEPARATORS[separator(path)]
+    if found := detect_other_separator(header, path):
+        expected = _SEPARATORS[choose_separator(path)]
         allowed = f"{expected} between columns, and a point in numbers such as 12.5"
         if found == "\t":
             allowed += "; or name the file .tsv"

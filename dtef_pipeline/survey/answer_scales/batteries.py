@@ -13,9 +13,9 @@ from itertools import combinations
 import pandas as pd
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.survey.identity import question_key
+from dtef_pipeline.survey.identity import make_question_key
 from dtef_pipeline.survey.model import Question
-from dtef_pipeline.survey.wording import SAME_SHARE, Wording, numbered, share, words
+from dtef_pipeline.survey.wording import SAME_SHARE, Wording, compute_word_share, number_words, split_words
 
 BY_RULE, BY_SURVEY = "rule:", "given:"
 """How the name of a battery begins: found by the rule and named after its first question; named by the survey."""
@@ -38,22 +38,23 @@ class _Links:
         self._above[self.root(one)] = self.root(other)
 
 
-def batteries(questions: Sequence[Question]) -> list[str]:
+def assign_batteries(questions: Sequence[Question]) -> list[str]:
     """The battery of each question of one round, which are given in questionnaire order.
 
     Of one battery are neighbours over alike options that share a stem, stand in one block of the questionnaire or are items of a list
     whose introduction the source lacks; and a question that is asked again later in the round. A battery that the survey itself
     names holds. Every question has one: alone where nothing links it.
     """
-    wordings = [Wording.of(q.text, q.options) for q in questions]
+    wordings = [Wording.reduce_wording(q.text, q.options) for q in questions]
     in_block = [
-        numbered(words(f"{q.block} {q.text}")) if q.block else w.numbered for q, w in zip(questions, wordings, strict=True)
+        number_words(split_words(f"{q.block} {q.text}")) if q.block else w.numbered
+        for q, w in zip(questions, wordings, strict=True)
     ]
     links = _Links()
     for i, j in combinations(range(len(questions)), 2):
         if questions[i].battery is None and questions[j].battery is None:
-            neighbours = j == i + 1 and _one_block(questions[i], questions[j], wordings[i], wordings[j])
-            if neighbours or _asked_again(wordings[i], wordings[j], in_block[i], in_block[j]):
+            neighbours = j == i + 1 and _is_one_block(questions[i], questions[j], wordings[i], wordings[j])
+            if neighbours or _is_repeat(wordings[i], wordings[j], in_block[i], in_block[j]):
                 links.link(i, j)
     first: dict[Hashable, str] = {}
     for i, q in enumerate(questions):
@@ -63,27 +64,25 @@ def batteries(questions: Sequence[Question]) -> list[str]:
     ]
 
 
-def _one_block(one: Question, other: Question, of_one: Wording, of_other: Wording) -> bool:
+def _is_one_block(one: Question, other: Question, of_one: Wording, of_other: Wording) -> bool:
     """Whether two neighbours were asked as one block."""
-    if not of_one.options_alike(of_other):
+    if not of_one.has_alike_options(of_other):
         return False
     if one.block == other.block and (one.block is not None or not (of_one.asks or of_other.asks)):
         return True
-    return of_one.shares_stem(of_other)
+    return of_one.has_shared_stem(of_other)
 
 
-def _asked_again(
-    one: Wording, other: Wording, one_in_block: Set[tuple[str, int]], other_in_block: Set[tuple[str, int]]
-) -> bool:
+def _is_repeat(one: Wording, other: Wording, one_in_block: Set[tuple[str, int]], other_in_block: Set[tuple[str, int]]) -> bool:
     """Whether the second is the first in other words, or with what introduced the first written out."""
     if one.is_same_text(other) or one.is_variant(other):
         return True
     if one.options != other.options:
         return False
-    return max(share(one_in_block, other.numbered), share(one.numbered, other_in_block)) >= SAME_SHARE
+    return max(compute_word_share(one_in_block, other.numbered), compute_word_share(one.numbered, other_in_block)) >= SAME_SHARE
 
 
-def linked_batteries(questions: pd.DataFrame) -> pd.Series[str]:
+def link_batteries(questions: pd.DataFrame) -> pd.Series[str]:
     """The battery of each question over all rounds: equal names hang together.
 
     Linked are the questions of one battery of a round, the same question in several rounds (text and options alike; the text without its
@@ -93,32 +92,32 @@ def linked_batteries(questions: pd.DataFrame) -> pd.Series[str]:
         questions: one row per (round, question_id), with `round`, `battery` (as `batteries` names them), `question_text` and `options`.
 
     Returns:
-        For each row a name, the smallest hash of the `question_key`s of the battery: it does not depend on the order of rows, and is that
+        For each row a name, the smallest hash of the `make_question_key`s of the battery: it does not depend on the order of rows, and is that
         of the question where a battery has a single one.
     """
     asked = list(zip(questions["question_text"], map(tuple, questions["options"]), strict=True))
-    key_of = {one: digest(*question_key(*one)) for one in dict.fromkeys(asked)}
+    key_of = {one: digest(*make_question_key(*one)) for one in dict.fromkeys(asked)}
     keys = [key_of[one] for one in asked]
     # Where several spellings are one question, the first in sorted order speaks for it, whatever the order of rows.
-    wordings = {key_of[one]: Wording.of(*one) for one in sorted(key_of, reverse=True)}
-    links = _linked(wordings, list(zip(keys, questions["round"], questions["battery"], strict=True)))
+    wordings = {key_of[one]: Wording.reduce_wording(*one) for one in sorted(key_of, reverse=True)}
+    links = _link_questions(wordings, list(zip(keys, questions["round"], questions["battery"], strict=True)))
     name: dict[Hashable, str] = {}
     for key in sorted(wordings):
         name.setdefault(links.root(key), key)
     return pd.Series([name[links.root(key)] for key in keys], index=questions.index, name="cluster", dtype=object)
 
 
-def _linked(wordings: Mapping[str, Wording], rows: Sequence[tuple[str, str, str]]) -> _Links:
+def _link_questions(wordings: Mapping[str, Wording], rows: Sequence[tuple[str, str, str]]) -> _Links:
     """All links between keys of questions. `rows`: key, round and battery of each question of a round."""
-    links = _same_questions(wordings)
+    links = _link_same_questions(wordings)
     for key, round_id, battery in rows:
         links.link(key, (round_id, battery))
-    for one, other in _variants(wordings):
+    for one, other in _find_variants(wordings):
         links.link(one, other)
     return links
 
 
-def _same_questions(wordings: Mapping[str, Wording]) -> _Links:
+def _link_same_questions(wordings: Mapping[str, Wording]) -> _Links:
     """Keys of one question over all rounds: equal words, over regrouped options too."""
     of_words: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for key, wording in wordings.items():
@@ -131,7 +130,7 @@ def _same_questions(wordings: Mapping[str, Wording]) -> _Links:
     return links
 
 
-def _variants(wordings: Mapping[str, Wording]) -> Iterator[tuple[str, str]]:
+def _find_variants(wordings: Mapping[str, Wording]) -> Iterator[tuple[str, str]]:
     """Pairs of keys that are one question in two wordings."""
     of_options: dict[frozenset[str], list[str]] = defaultdict(list)
     for key, wording in wordings.items():

@@ -1,6 +1,6 @@
 """Answer options that are no answer to the question: don't know, refused, not applicable, and what only the interviewer notes down.
 
-They have no place on a scale. Some phrases are an answer beside others (`not sure` below `very sure`): `word_of_degree` names the word
+They have no place on a scale. Some phrases are an answer beside others (`not sure` below `very sure`): `find_word_of_degree` names the word
 by which that shows.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal, get_args
 
-from dtef_pipeline.identity import normalized
+from dtef_pipeline.identity import normalize_text
 
 Role = Literal["substantive", "dont_know", "refused", "volunteered"]
 """What an option is: an answer, or one of three that have no place on the scale; volunteered ones are not read to respondents."""
@@ -97,7 +97,7 @@ _UNSURE = re.compile(
 )
 
 _OTHER_LANGUAGES = re.compile(
-    normalized(
+    normalize_text(
         "no sabe|no sabe no contesta|sin opinión|sem opinião|imposible responder|impossible de répondre|impossível responder"
         "|невозможно ответить|невозможно сказать|нет мнения|неможливо відповісти|impossibile rispondere|unmöglich zu sagen"
         "|no sé|no sabría decir|no contesta|no responde|ninguna respuesta|sin respuesta|prefiero no contestar|prefiero no responder"
@@ -125,24 +125,24 @@ _OTHER_LANGUAGES = re.compile(
 
 def is_non_answer(text: str) -> bool:
     """Whether an option, taken by itself, is no answer: `DK/Refused`, `Missing; Not available`, `Other (VOL)`, `No sabe / No contesta`."""
-    plain = _plain(text)
+    plain = _strip_label_code(text)
     return bool(_MARK_OF_NOT_READ.search(plain)) or _is_phrase(plain)
 
 
-def may_be_middle(text: str) -> bool:
+def can_be_middle(text: str) -> bool:
     """Whether a non-answer says that someone is between two answers, as `not sure` and `hard to say` do, and not that none is given."""
-    plain = _plain(text)
+    plain = _strip_label_code(text)
     return not _MARK_OF_NOT_READ.search(plain) and bool(_UNSURE.fullmatch(plain))
 
 
-def word_of_degree(text: str) -> re.Pattern[str] | None:
+def find_word_of_degree(text: str) -> re.Pattern[str] | None:
     """The word by which a non-answer is an answer where other options have it too: `sure` of `not sure`; None: it is none in any list."""
-    plain = _plain(text)
+    plain = _strip_label_code(text)
     return next((word or None for pattern, word in _COMPILED if pattern.fullmatch(plain)), None)
 
 
-def _plain(text: str) -> str:
-    text = normalized(text).replace("’", "'").replace("‘", "'").rstrip(" .,!。")
+def _strip_label_code(text: str) -> str:
+    text = normalize_text(text).replace("’", "'").replace("‘", "'").rstrip(" .,!。")
     for pattern, short in _ABBREVIATED:
         text = re.sub(pattern, short, text)
     return _CODE_OF_LABEL.sub("", text)

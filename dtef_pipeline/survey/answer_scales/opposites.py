@@ -138,7 +138,7 @@ _UNBALANCED = (
 )
 
 
-def comparison(head: str) -> float | None:
+def place_comparison(head: str) -> float | None:
     """`more excited than concerned`, `risks far outweigh benefits`, `risks and benefits are equal`.
 
     The side that comes first in the alphabet counts as +: the sign only has to be the same for all options of a list.
@@ -148,25 +148,25 @@ def comparison(head: str) -> float | None:
     match = next((m for p in _UNBALANCED if (m := p.fullmatch(head))), None)
     if match is None:
         return None
-    return _intensity(match["by"] or "") * (1 if match["first"] < match["second"] else -1)
+    return _rate_intensity(match["by"] or "") * (1 if match["first"] < match["second"] else -1)
 
 
-def _intensity(text: str) -> float:
+def _rate_intensity(text: str) -> float:
     return next((level for level, words in _INTENSITY if re.search(rf"\b(?:{words})\b", text)), _PLAIN_INTENSITY)
 
 
-def pole_family(heads: Sequence[str]) -> str | None:
+def find_pole_family(heads: Sequence[str]) -> str | None:
     """The family of opposites whose signed intensities put all options in order."""
-    for name, positive, negative in (*_POLES, *_negated_words(heads)):
-        places = [_signed(h, positive, negative) for h in heads]
+    for name, positive, negative in (*_POLES, *_find_negated_words(heads)):
+        places = [_sign_intensity(h, positive, negative) for h in heads]
         known = [p for p in places if p is not None]
         is_from_middle = len(known) > 2 and 0 in (min(known), max(known))  # `same`, `somewhat worse`, `much worse`
-        if len(known) == len(places) and (is_from_middle or min(known) < 0 < max(known)) and in_order(known):
+        if len(known) == len(places) and (is_from_middle or min(known) < 0 < max(known)) and is_monotonic(known):
             return name
     return None
 
 
-def _negated_words(heads: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+def _find_negated_words(heads: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Poles that the words of the options make: `effective` and `ineffective`, `stricter` and `less strict`."""
     words = {word for head in heads for word in re.findall(r"[a-z]+", head)}
     for word in sorted(words):
@@ -177,28 +177,28 @@ def _negated_words(heads: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         yield adjective, rf"more {adjective}|{adjective[:-1]}\w{{0,2}}er", f"less {adjective}"
 
 
-def two_subjects(heads: Sequence[str]) -> str | None:
+def detect_two_subjects(heads: Sequence[str]) -> str | None:
     """`definitely A`, `probably A`, `probably B`, `definitely B`: degrees of the one, then of the other of two things."""
     subjects = [_DEGREE_WORDS.sub(" ", head).split() for head in heads]
     named = [" ".join(words) for words, head in zip(subjects, heads, strict=True) if not is_between(head)]
     if len(set(named)) != 2 or min(map(named.count, set(named))) < 2 or "" in named:
         return None
     places = [
-        0.0 if is_between(head) else _intensity(head) * (1 if " ".join(words) == named[0] else -1)
+        0.0 if is_between(head) else _rate_intensity(head) * (1 if " ".join(words) == named[0] else -1)
         for words, head in zip(subjects, heads, strict=True)
     ]
-    return "degrees of two things" if in_order(places) else None
+    return "degrees of two things" if is_monotonic(places) else None
 
 
-def _signed(head: str, positive: str, negative: str) -> float | None:
+def _sign_intensity(head: str, positive: str, negative: str) -> float | None:
     if len(head.split()) > _LONGEST_HEAD:
         return 0.0 if is_between(head) and len(head.split()) <= _LONGEST_MIDDLE else None
     if _MIDDLE.search(head):
         return 0.0
     if re.search(rf"\b(?:{negative})\b", head):
-        return -_intensity(head)
+        return -_rate_intensity(head)
     if re.search(rf"\b(?:{positive})\b", head):
-        return _intensity(head)
+        return _rate_intensity(head)
     return 0.0 if is_between(head) else None
 
 
@@ -244,25 +244,25 @@ def is_between(head: str) -> bool:
     return bool(_BETWEEN_OPPOSITES.search(head))
 
 
-def may_have_shares(middle: str, first: str, second: str) -> bool:
+def can_have_shares(middle: str, first: str, second: str) -> bool:
     """Whether an option gives two statements equal shares: `both are treated equally` beside `A are treated unfairly`, `B are treated unfairly`.
 
-    Two names that are no opposites (`Doctors`, `Nurses`, `About the same`) have no order. Opposites are `objects_of_opposites`: men and
+    Two names that are no opposites (`Doctors`, `Nurses`, `About the same`) have no order. Opposites are `find_opposite_objects`: men and
     women, Democrats and Republicans.
     """
     if middle.startswith("do "):  # `do both equally` is beside two actions
         return False
-    if not _are_statements(first, second):
+    if not _is_statement_pair(first, second):
         return False
     is_both = re.search(r"\bboth\b.*\bequal", middle)
-    return bool(is_both or (_EQUAL_SHARES.search(middle) and _comparable(first, second)))
+    return bool(is_both or (_EQUAL_SHARES.search(middle) and _is_comparable(first, second)))
 
 
-def objects_of_opposites(first: str, second: str) -> Iterator[tuple[str, str]]:
+def find_opposite_objects(first: str, second: str) -> Iterator[tuple[str, str]]:
     """What two options say beside words that are opposite: `taxes` and `spending` of `raise taxes` and `cut spending`."""
     poles = [
         (plus, minus)
-        for name, plus, minus in (*_POLES, *_negated_words([first, second]))
+        for name, plus, minus in (*_POLES, *_find_negated_words([first, second]))
         if name not in ("yes and no", "certainty")
     ]
     for pair in (*poles, *_OPPOSED):
@@ -271,9 +271,9 @@ def objects_of_opposites(first: str, second: str) -> Iterator[tuple[str, str]]:
             yield one, other
 
 
-def are_negated(first: str, second: str) -> bool:
+def is_negated(first: str, second: str) -> bool:
     """`A than B` and `B than A`, `has` and `has not`."""
-    only_first, only_second = _differences(first, second)
+    only_first, only_second = _compare_words(first, second)
     return first != second and only_first | only_second <= _NEGATIONS
 
 
@@ -284,35 +284,35 @@ def _remove_pole(text: str, positive: str, negative: str) -> tuple[str, int]:
     return rest, bool(positives) - bool(negatives)
 
 
-def _comparable(first: str, second: str) -> bool:
+def _is_comparable(first: str, second: str) -> bool:
     """Two short texts, or two statements that say one thing of two subjects."""
-    only_first, only_second = _differences(first, second)
+    only_first, only_second = _compare_words(first, second)
     return max(len(first.split()), len(second.split())) <= _SHORT or max(len(only_first), len(only_second)) <= 2
 
 
-def _are_statements(first: str, second: str) -> bool:
+def _is_statement_pair(first: str, second: str) -> bool:
     """Two long texts, or two that share a word of meaning, and not two names."""
     shared = set(first.split()) & set(second.split()) - {"the", "a", "an", "of", "and", "in", "on", "for", "to"}
     return bool(shared) or min(len(first.split()), len(second.split())) > _SHORT
 
 
-def _differences(first: str, second: str) -> tuple[set[str], set[str]]:
+def _compare_words(first: str, second: str) -> tuple[set[str], set[str]]:
     one, other = (set(re.findall(r"[\w'’]+", text.replace("’", "'"))) for text in (first, second))
     return one - other, other - one
 
 
-def in_order(places: Sequence[float]) -> bool:
+def is_monotonic(places: Sequence[float]) -> bool:
     steps = [b - a for a, b in pairwise(places)]
     return all(s > 0 for s in steps) or all(s < 0 for s in steps)
 
 
-def in_order_if_known(places: Sequence[float | None]) -> bool:
+def is_known_and_monotonic(places: Sequence[float | None]) -> bool:
     """Whether all places are known and rise, or fall."""
     known = [p for p in places if p is not None]
-    return len(known) == len(places) and in_order(known)
+    return len(known) == len(places) and is_monotonic(known)
 
 
-def patterns() -> list[str]:
+def list_word_patterns() -> list[str]:
     """The patterns of poles, middles and degrees."""
     poles = [pattern for _, *pair in _POLES for pattern in pair]
     return [*poles, *(words for _, words in _INTENSITY), _MIDDLE.pattern, _BETWEEN_OPPOSITES.pattern]

@@ -23,7 +23,7 @@ _NUMBER_WRITTEN = re.compile(
 )
 
 
-def number(head: str) -> float | None:
+def place_number(head: str) -> float | None:
     """The place of `3`, `none`, `three or more`, `18-25`, `$1,000 to less than $2,000`, `under 5`, `more than 7`, `65+`, `2 hours`."""
     head = re.sub(r"^no (?=[a-z]+(?:s\b|\Z))", "0 ", head)
     match = _NUMBER_WRITTEN.fullmatch(_replace_words(head, _NUMERALS))
@@ -62,7 +62,7 @@ _PLACES_OF_RATES = ((0.01, 1.0), (1, 2.0), (12, 3.0), (52, 4.0), (208, 5.0), (36
 """Times a year, and the place between `never` (0) and `always` (8)."""
 
 
-def place_of_rate(head: str) -> float | None:
+def place_rate(head: str) -> float | None:
     """The place of `once a week`, `2-3 times a month`, `every few days`, `daily`, `less than monthly` among words of frequency."""
     units = {adverb: f"every {unit}" for adverb, unit in _ADVERBS_OF_RATE.items()}
     match = _RATE.fullmatch(_replace_words(head, _NUMERALS | units))
@@ -96,7 +96,7 @@ _DURATION = re.compile(
 )
 
 
-def durations(heads: Sequence[str]) -> list[float | None]:
+def place_durations(heads: Sequence[str]) -> list[float | None]:
     """The places of `less than a month`, `1 to 6 months`, `within the past year`, `more than 5 years ago`; `never` is longest ago."""
     is_past = any(re.search(r"\b(?:ago|past|last)\b", head) for head in heads)
     is_until = any(re.match(r"(?:with)?in \S", head) for head in heads)
@@ -104,18 +104,20 @@ def durations(heads: Sequence[str]) -> list[float | None]:
     heads = [re.sub(r"^this (?=week|month|year)", "past ", "past day" if head == "today" else head) for head in heads]
     heads = ["more than 100 years ago" if re.fullmatch(r"longer ago|before (?:that|then)", head) else head for head in heads]
     at_end = {"never(?: .*)?|no|none|not at all|no time": none, "right (?:away|now)|immediately|now|at once": 0.0}
-    return [next((size for words, size in at_end.items() if re.fullmatch(words, head)), _duration(head)) for head in heads]
+    return [
+        next((size for words, size in at_end.items() if re.fullmatch(words, head)), _place_duration(head)) for head in heads
+    ]
 
 
-def times(heads: Sequence[str]) -> list[float | None]:
+def place_times(heads: Sequence[str]) -> list[float | None]:
     """The places of `never`, `once`, `2 to 5 times`, `6 or more times`; nothing where no option counts times."""
     if not any(re.search(r"\d.* times\b", head) for head in heads):
         return [None]
     counted = {"never": "0", "not at all": "0", "once": "1", "only once": "1", "twice": "2"}
-    return [number(counted.get(head, head)) for head in heads]
+    return [place_number(counted.get(head, head)) for head in heads]
 
 
-def _duration(head: str) -> float | None:
+def _place_duration(head: str) -> float | None:
     match = _DURATION.fullmatch(_replace_words(head, _NUMERALS))
     unit = match and (match["unit"] or (match["count"] and match["to_unit"]))
     if match is None or not unit or not (match["count"] or match["recent"]):

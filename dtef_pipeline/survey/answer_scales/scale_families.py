@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from dtef_pipeline.survey.answer_scales.opposites import (
-    are_negated,
-    comparison,
-    in_order_if_known,
+    can_have_shares,
+    detect_two_subjects,
+    find_opposite_objects,
+    find_pole_family,
     is_between,
-    may_have_shares,
-    objects_of_opposites,
-    pole_family,
-    two_subjects,
+    is_known_and_monotonic,
+    is_negated,
+    place_comparison,
 )
-from dtef_pipeline.survey.answer_scales.quantities import durations, number, place_of_rate, times
+from dtef_pipeline.survey.answer_scales.quantities import place_durations, place_number, place_rate, place_times
 from dtef_pipeline.survey.answer_scales.scale_words import (
     ACTION,
     CLASS,
@@ -42,76 +42,80 @@ from dtef_pipeline.survey.answer_scales.scale_words import (
     WORKING,
 )
 from dtef_pipeline.survey.answer_scales.shared_words import (
-    about_one_thing,
-    have_same_object,
+    has_same_object,
+    is_about_one_thing,
     remove_common_ends,
-    without_shared_words,
+    remove_shared_words,
 )
 
 _VERBS = r"(?:know|trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help|allow)s?"
 
 
-def family_of(heads: Sequence[str]) -> str | None:
+def find_scale_family(heads: Sequence[str]) -> str | None:
     """The family of words whose places put all options in order, by themselves or by what they do not share."""
-    name = "numbers between labelled ends" if _between_labelled_ends(heads) else _first_in_order(_WHOLE_OPTIONS, heads)
+    name = "numbers between labelled ends" if _has_labelled_ends(heads) else _find_first_in_order(_WHOLE_OPTIONS, heads)
     if not name and len(heads) == 3 and is_between(heads[1]):
         return "two opposites with a middle" if is_middle_of(heads[1], heads[0], heads[2]) else None
-    if name or not about_one_thing(heads):
+    if name or not is_about_one_thing(heads):
         return name
-    name = _family_of_degrees(heads)
+    name = _find_degree_family(heads)
     if name or len(heads) < 3:
         return name
     if sum(h.startswith("yes") for h in heads) == len(heads) - 1 and any(map(_NO.fullmatch, heads)):
-        return family_of([re.sub(r"^yes,? (?:but |and )?", "", _NO.sub("never", h)) for h in heads])
+        return find_scale_family([re.sub(r"^yes,? (?:but |and )?", "", _NO.sub("never", h)) for h in heads])
     answers = re.findall(r"^(yes|no),? ", "\n".join(heads), re.MULTILINE)
     if len(answers) == len(heads) and min(answers.count("yes"), answers.count("no")) > 1:
-        return family_of([re.sub(r"^(?:yes|no),? ", "", h) for h in heads])
-    if any({place(h) for h in heads} >= {0, 1} and in_order_if_known([place(h) for h in heads]) for place in _STANDINGS):
+        return find_scale_family([re.sub(r"^(?:yes|no),? ", "", h) for h in heads])
+    if any({place(h) for h in heads} >= {0, 1} and is_known_and_monotonic([place(h) for h in heads]) for place in _STANDINGS):
         return "in full, in part or never"
     bare = remove_common_ends(heads)
-    if bare != list(heads) and (name := _first_in_order(_WHOLE_OPTIONS, bare)):
+    if bare != list(heads) and (name := _find_first_in_order(_WHOLE_OPTIONS, bare)):
         return name
-    rest = without_shared_words(heads)
-    return _first_in_order(_BARE_DEGREES, list(map(_bare_degree, rest))) or pole_family(rest) or two_subjects(heads)
+    rest = remove_shared_words(heads)
+    return (
+        _find_first_in_order(_BARE_DEGREES, list(map(_extract_bare_degree, rest)))
+        or find_pole_family(rest)
+        or detect_two_subjects(heads)
+    )
 
 
 _NO = re.compile(r"^no(?:,? (?:never|none|not at all))?\Z")
 
 
-def _first_in_order(families: Families, heads: Sequence[str]) -> str | None:
+def _find_first_in_order(families: Families, heads: Sequence[str]) -> str | None:
     """The first family that knows a place of every option and has them in order."""
-    return next((name for name, place in families if in_order_if_known([place(h) for h in heads])), None)
+    return next((name for name, place in families if is_known_and_monotonic([place(h) for h in heads])), None)
 
 
-def _family_of_degrees(heads: Sequence[str]) -> str | None:
+def _find_degree_family(heads: Sequence[str]) -> str | None:
     """The family by words that stand beside others: `a little help`."""
-    name = _first_in_order(_PARTS_OF_OPTIONS, heads)
+    name = _find_first_in_order(_PARTS_OF_OPTIONS, heads)
     if name:
         return name
-    if in_order_if_known([_extent(h) for h in _with_plain_degree(heads)]):
+    if is_known_and_monotonic([_place_extent(h) for h in _add_plain_degree(heads)]):
         return "extent"
-    if len(heads) > 2 and in_order_if_known(durations(heads)):
+    if len(heads) > 2 and is_known_and_monotonic(place_durations(heads)):
         return "length of time"
-    if in_order_if_known(times(heads)) and len(heads) > 1:
+    if is_known_and_monotonic(place_times(heads)) and len(heads) > 1:
         return "numbers of times"
-    return pole_family(heads)
+    return find_pole_family(heads)
 
 
 def is_middle_of(middle: str, first: str, second: str) -> bool:
     """Whether an option is both, neither or about the same beside two opposites of one object, or beside two that are compared."""
     if not is_between(middle) or is_between(first) or is_between(second):
         return False
-    objects = list(objects_of_opposites(first, second))
+    objects = list(find_opposite_objects(first, second))
     if objects:
-        return any(have_same_object(*pair) for pair in objects)
-    return are_negated(first, second) or may_have_shares(middle, first, second)
+        return any(has_same_object(*pair) for pair in objects)
+    return is_negated(first, second) or can_have_shares(middle, first, second)
 
 
-def _between_labelled_ends(heads: Sequence[str]) -> bool:
+def _has_labelled_ends(heads: Sequence[str]) -> bool:
     """`Very bad | 2 | 3 | 4 | Very good`: numbers one apart, of which the ends have words."""
-    inner = [number(h) for h in heads[1:-1]]
+    inner = [place_number(h) for h in heads[1:-1]]
     if (
-        number(heads[0]) is not None
+        place_number(heads[0]) is not None
         or len(inner) < 3
         or None in inner
         or not all(re.fullmatch(r"\d+(?:\.0)?", h) for h in heads[1:-1])
@@ -121,7 +125,7 @@ def _between_labelled_ends(heads: Sequence[str]) -> bool:
     return steps in ({1.0}, {-1.0}) and not {heads[0], heads[-1]} & {"other", "none", "none of these", "all"}
 
 
-def _with_plain_degree(heads: Sequence[str]) -> list[str]:
+def _add_plain_degree(heads: Sequence[str]) -> list[str]:
     """`close` beside `very close` and `not close at all` is moderately so."""
     return [
         f"moderately {h}" if " " not in h and any(re.search(rf" {re.escape(h)}(?: at all)?\Z", o) for o in heads) else h
@@ -129,17 +133,17 @@ def _with_plain_degree(heads: Sequence[str]) -> list[str]:
     ]
 
 
-def _looked_up(table: tuple[tuple[float, str], ...], tail: str = "", prefix: str = "") -> Callable[[str], float | None]:
+def _make_lookup(table: tuple[tuple[float, str], ...], tail: str = "", prefix: str = "") -> Callable[[str], float | None]:
     compiled = [(place, re.compile(f"{prefix}(?:{pattern}){tail}")) for place, pattern in table]
     return lambda head: next((place for place, pattern in compiled if pattern.fullmatch(head)), None)
 
 
-_place_of_extent = _looked_up(
+_place_of_extent = _make_lookup(
     EXTENT, tail=r"(?: (?!and\b)\w+){0,2}(?: or \w+)?(?: who .*| to come .*)?", prefix=r"(?:i know |i am )?"
 )
 
 
-def _extent(head: str) -> float | None:
+def _place_extent(head: str) -> float | None:
     """`very much`, `trust completely`, `do not trust at all`."""
     head = re.sub(r"^(?:i )?(?:do not|don['’]?t|have not|haven['’]?t) \w+ anything\b", "nothing", head)
     negated = re.sub(rf"^(?:i )?(?:do not|don['’]?t) {_VERBS}(?: (?:it|them))?(?= |\Z)", "not", head)
@@ -154,7 +158,7 @@ _NOT_BARE = re.compile(
 )
 
 
-def _bare_degree(rest: str) -> str:
+def _extract_bare_degree(rest: str) -> str:
     """What is left of an option without the words that options share: `not too of a` is `not too`, nothing is the plain degree."""
     rest = re.sub(r"^(?:do|does|did)(?: not|n['’]?t)\b", "not", re.sub(r",? but .*", "", rest))
     rest = _ARTICLE.sub("", f"{rest} ").strip(" .,;")
@@ -163,50 +167,53 @@ def _bare_degree(rest: str) -> str:
     return rest or "moderately"
 
 
-_place_of_frequency = _looked_up(FREQUENCY)
+_place_of_frequency = _make_lookup(FREQUENCY)
 
 
-def _frequency(head: str) -> float | None:
+def _place_frequency(head: str) -> float | None:
     """`often`, `yes, sometimes`, `weekly or more often`."""
     bare = re.sub(r"^yes,? | or more(?: often)?\Z", "", head)
-    places = (find(text) for text in (head, bare) for find in (_place_of_frequency, place_of_rate))
+    places = (find(text) for text in (head, bare) for find in (_place_of_frequency, place_rate))
     return next((place for place in places if place is not None), None)
 
 
 Families = tuple[tuple[str, Callable[[str], float | None]], ...]
 _WHOLE_OPTIONS: Families = (
-    ("frequency", _frequency),
-    ("comparison", comparison),
-    ("rating", _looked_up(RATING)),
-    ("share of time", _looked_up(SHARE_OF_TIME)),
-    ("likeness", _looked_up(LIKENESS)),
-    ("comparison with the usual", _looked_up(THAN_USUAL)),
-    ("difficulty", _looked_up(DIFFICULTY)),
-    ("living", _looked_up(LIVING, prefix=r"(?:i |we |they )?", tail=r"(?: on .*)?")),
-    ("class", _looked_up(CLASS, tail=r"(?: class| income)?", prefix=r"(?:the )?")),
-    ("priority", _looked_up(PRIORITY)),
-    ("relation", _looked_up(RELATION)),
-    ("timing", _looked_up(TIMING)),
-    ("working time", _looked_up(WORKING, prefix=r"(?:(?:working|employed) )?", tail=r"(?: (?:for pay|work|job))*(?: at all)?")),
-    ("schooling", _looked_up(SCHOOLING)),
-    ("recency", _looked_up(RECENCY)),
-    ("knowledge", _looked_up(HEARD_OF)),
+    ("frequency", _place_frequency),
+    ("comparison", place_comparison),
+    ("rating", _make_lookup(RATING)),
+    ("share of time", _make_lookup(SHARE_OF_TIME)),
+    ("likeness", _make_lookup(LIKENESS)),
+    ("comparison with the usual", _make_lookup(THAN_USUAL)),
+    ("difficulty", _make_lookup(DIFFICULTY)),
+    ("living", _make_lookup(LIVING, prefix=r"(?:i |we |they )?", tail=r"(?: on .*)?")),
+    ("class", _make_lookup(CLASS, tail=r"(?: class| income)?", prefix=r"(?:the )?")),
+    ("priority", _make_lookup(PRIORITY)),
+    ("relation", _make_lookup(RELATION)),
+    ("timing", _make_lookup(TIMING)),
+    (
+        "working time",
+        _make_lookup(WORKING, prefix=r"(?:(?:working|employed) )?", tail=r"(?: (?:for pay|work|job))*(?: at all)?"),
+    ),
+    ("schooling", _make_lookup(SCHOOLING)),
+    ("recency", _make_lookup(RECENCY)),
+    ("knowledge", _make_lookup(HEARD_OF)),
 )
 _PARTS_OF_OPTIONS: Families = (
-    ("numbers", number),
-    ("adequacy", _looked_up(SUFFICIENCY)),
-    ("severity", _looked_up(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?(?:an? )?")),
-    ("level", _looked_up(LEVEL, tail=r"(?: \w+)?")),
-    ("extent", _extent),
+    ("numbers", place_number),
+    ("adequacy", _make_lookup(SUFFICIENCY)),
+    ("severity", _make_lookup(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?(?:an? )?")),
+    ("level", _make_lookup(LEVEL, tail=r"(?: \w+)?")),
+    ("extent", _place_extent),
 )
-_STANDINGS = (_looked_up(EVER), _looked_up(ACTION), _looked_up(KEPT))
+_STANDINGS = (_make_lookup(EVER), _make_lookup(ACTION), _make_lookup(KEPT))
 _BARE_DEGREES: Families = (
-    ("extent", _looked_up(EXTENT)),
-    ("frequency", _frequency),
-    ("share of time", _looked_up(SHARE_OF_TIME)),
-    ("working time", _looked_up(WORKING)),
-    ("class", _looked_up(CLASS)),
-    ("rating", _looked_up(RATING)),
-    ("level", _looked_up(LEVEL)),
-    ("severity", _looked_up(SEVERITY)),
+    ("extent", _make_lookup(EXTENT)),
+    ("frequency", _place_frequency),
+    ("share of time", _make_lookup(SHARE_OF_TIME)),
+    ("working time", _make_lookup(WORKING)),
+    ("class", _make_lookup(CLASS)),
+    ("rating", _make_lookup(RATING)),
+    ("level", _make_lookup(LEVEL)),
+    ("severity", _make_lookup(SEVERITY)),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 Words = tuple[tuple[float, str], ...]
 
-FREQUENCY: Words = (  # and rates, by `place_of_rate`
+FREQUENCY: Words = (  # and rates, by `place_rate`
     (
         0,
         r"(?:almost never or )?never(?: done)?|never,? practically never|not at all|(?:none of the|at no) time"

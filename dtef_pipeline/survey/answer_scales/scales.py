@@ -11,11 +11,11 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
-from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.answer_scales.non_answers import Role, is_non_answer, may_be_middle, word_of_degree
-from dtef_pipeline.survey.answer_scales.opposites import is_between, pole_family
-from dtef_pipeline.survey.answer_scales.scale_families import family_of, is_middle_of
-from dtef_pipeline.survey.answer_scales.shared_words import remove_common_ends, without_shared_words
+from dtef_pipeline.identity import normalize_text
+from dtef_pipeline.survey.answer_scales.non_answers import Role, can_be_middle, find_word_of_degree, is_non_answer
+from dtef_pipeline.survey.answer_scales.opposites import find_pole_family, is_between
+from dtef_pipeline.survey.answer_scales.scale_families import find_scale_family, is_middle_of
+from dtef_pipeline.survey.answer_scales.shared_words import remove_common_ends, remove_shared_words
 
 Kind = Literal["ordinal", "nominal"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -64,7 +64,7 @@ class _Verdict(NamedTuple):
         return tuple(None if is_off else next(on_scale) for is_off in self.off)
 
 
-def scale_of(
+def detect_scale(
     options: Sequence[str],
     stated: str | None = None,
     *,
@@ -76,10 +76,10 @@ def scale_of(
     `roles` and `positions` are one per option, None where the survey states none. Where it states a position of any option, the options
     without one are off the scale.
     """
-    texts = [normalized(o)[:_LONGEST_OPTION] for o in options]
+    texts = [normalize_text(o)[:_LONGEST_OPTION] for o in options]
     of_roles = tuple(roles) or (None,) * len(options)
     is_stated = any(place is not None for place in positions)
-    verdict = _of_positions(positions) if is_stated else _verdict(texts, of_roles, stated == "ordinal")
+    verdict = _judge_positions(positions) if is_stated else _judge_options(texts, of_roles, stated == "ordinal")
     kind, reason, off, _ = verdict
     aside = ", ".join(
         f"{o!r} ({role})" if role else repr(o) for o, role, is_off in zip(options, of_roles, off, strict=True) if is_off
@@ -90,7 +90,7 @@ def scale_of(
     return Scale(kind, reason + note, off, verdict.positions if kind == "ordinal" else None)
 
 
-def _of_positions(positions: Sequence[float | None]) -> _Verdict:
+def _judge_positions(positions: Sequence[float | None]) -> _Verdict:
     """The verdict on a list whose positions the survey states."""
     off = tuple(place is None for place in positions)
     places = tuple(place for place in positions if place is not None)
@@ -99,35 +99,35 @@ def _of_positions(positions: Sequence[float | None]) -> _Verdict:
     return _Verdict("ordinal", "positions stated by the survey", off, places)
 
 
-def _verdict(given: Sequence[str], roles: Sequence[Role | None], is_ordinal: bool) -> _Verdict:
+def _judge_options(given: Sequence[str], roles: Sequence[Role | None], is_ordinal: bool) -> _Verdict:
     """The verdict on the options; `is_ordinal` where the survey says that they are a scale."""
     off = tuple(role != "substantive" if role else is_non_answer(t) for t, role in zip(given, roles, strict=True))
     texts = [
         "" if is_off and role else t for t, role, is_off in zip(given, roles, off, strict=True)
     ]  # no words bring them back
     keep = {place for place, role in enumerate(roles) if role}
-    degrees = _with_degrees(texts, off)
-    others = [marks for marks in (degrees, _with_middle(texts, off)) if marks != off]
+    degrees = _keep_degrees(texts, off)
+    others = [marks for marks in (degrees, _keep_middle(texts, off)) if marks != off]
     for marks in (*others, off):
-        answers = [_NEUTRAL if was and may_be_middle(t) else t for t, was, o in zip(texts, off, marks, strict=True) if not o]
+        answers = [_NEUTRAL if was and can_be_middle(t) else t for t, was, o in zip(texts, off, marks, strict=True) if not o]
         judged = _judge(answers)
         if marks == degrees != off and judged.kind == "nominal":
-            judged = _judge(_with_bare_bottom(answers, [was for was, is_off in zip(off, marks, strict=True) if not is_off]))
+            judged = _judge(_strip_shared_bottom(answers, [was for was, is_off in zip(off, marks, strict=True) if not is_off]))
         if judged.kind == "ordinal" or (is_ordinal and marks == degrees != off):
             return _Verdict(judged.kind, judged.reason, marks, judged.places)
-    return _without_those_not_concerned(texts, off, keep) or _Verdict("nominal", judged.reason, off)
+    return _judge_without_unconcerned(texts, off, keep) or _Verdict("nominal", judged.reason, off)
 
 
 _NEUTRAL = "neutral"
 
 
-def _with_degrees(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:
+def _keep_degrees(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:
     """`off` without non-answers that name what the other options are degrees of: `not sure` below `very sure`."""
 
     answers = [t for t, is_off in zip(texts, off, strict=True) if not is_off]
 
     def is_degree(place: int) -> bool:
-        word = word_of_degree(texts[place])
+        word = find_word_of_degree(texts[place])
         return bool(word and any(word.search(t) for t in answers))
 
     return tuple(is_off and not is_degree(place) for place, is_off in enumerate(off))
@@ -136,26 +136,26 @@ def _with_degrees(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ..
 _VERB_OF_KNOWING = re.compile(r"^i (?:have )?(?:heard|know|used?|tried|have)(?: it)? ")
 
 
-def _with_bare_bottom(answers: list[str], is_bottom: Sequence[bool]) -> list[str]:
+def _strip_shared_bottom(answers: list[str], is_bottom: Sequence[bool]) -> list[str]:
     """The answers without the words of knowing or use that they share, and `none` for the bottom: `I have never heard of it`."""
     tops = [_VERB_OF_KNOWING.sub("", t) for t, bottom in zip(answers, is_bottom, strict=True) if not bottom]
-    if not any(map(family_of, (tops, bare := remove_common_ends(tops)))):
+    if not any(map(find_scale_family, (tops, bare := remove_common_ends(tops)))):
         return answers
-    rest = iter(tops if family_of(tops) else bare)
+    rest = iter(tops if find_scale_family(tops) else bare)
     return ["none" if bottom else next(rest) for bottom in is_bottom]
 
 
-def _with_middle(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:
+def _keep_middle(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:
     """`off` without the option that says not sure and stands in the middle of the answers: between `maybe won't` and `maybe will`."""
     answers = [place for place, is_off in enumerate(off) if not is_off]
     half = len(answers) // 2
-    if len(answers) < 2 or len(answers) % 2 or {_head(texts[place]) for place in answers} <= {"yes", "no"}:
+    if len(answers) < 2 or len(answers) % 2 or {_extract_head(texts[place]) for place in answers} <= {"yes", "no"}:
         return off
-    between = [p for p in range(answers[half - 1] + 1, answers[half]) if may_be_middle(texts[p])]
+    between = [p for p in range(answers[half - 1] + 1, answers[half]) if can_be_middle(texts[p])]
     return tuple(is_off and [place] != between for place, is_off in enumerate(off))
 
 
-def _without_those_not_concerned(texts: Sequence[str], off: tuple[bool, ...], keep: Set[int]) -> _Verdict | None:
+def _judge_without_unconcerned(texts: Sequence[str], off: tuple[bool, ...], keep: Set[int]) -> _Verdict | None:
     """The verdict on a list that is a scale without its first or last option, by which someone is not concerned; not those to `keep`."""
     left = [i for i, is_off in enumerate(off) if not is_off]
     for pattern in (_HAS_NONE, _DOES_NOT):
@@ -172,7 +172,7 @@ def _without_those_not_concerned(texts: Sequence[str], off: tuple[bool, ...], ke
     return None
 
 
-class _Judged(NamedTuple):
+class _WordVerdict(NamedTuple):
     """What the words of the options on the scale say; `places` are their positions, None: those of the list."""
 
     kind: Kind
@@ -180,21 +180,21 @@ class _Judged(NamedTuple):
     places: tuple[float, ...] | None = None
 
 
-def _judge(texts: list[str]) -> _Judged:
+def _judge(texts: list[str]) -> _WordVerdict:
     if len(texts) < 2:
-        return _Judged("nominal", "fewer than two options on a scale")
-    heads = [_head(t) for t in texts]
+        return _WordVerdict("nominal", "fewer than two options on a scale")
+    heads = [_extract_head(t) for t in texts]
     if len(set(heads)) < len(heads):  # `Yes - some difficulty`, `Leave - favor strongly`
-        heads = [_head(re.sub(r"\s?[–—-]\s", " ", re.sub(r"^(?:yes|no)\s[–—-]\s", "", t))) for t in texts]
+        heads = [_extract_head(re.sub(r"\s?[–—-]\s", " ", re.sub(r"^(?:yes|no)\s[–—-]\s", "", t))) for t in texts]
     if set(heads) <= {"yes", "no"}:
-        return _Judged("nominal", "yes or no: nothing between")
-    name = family_of(heads)
+        return _WordVerdict("nominal", "yes or no: nothing between")
+    name = find_scale_family(heads)
     if name:
-        return _Judged("ordinal", f"{name}, in order")
-    return _with_middle_last(heads) or _Judged("nominal", "no known scale in order")
+        return _WordVerdict("ordinal", f"{name}, in order")
+    return _judge_middle_last(heads) or _WordVerdict("nominal", "no known scale in order")
 
 
-def _with_middle_last(heads: Sequence[str]) -> _Judged | None:
+def _judge_middle_last(heads: Sequence[str]) -> _WordVerdict | None:
     """The verdict on a scale whose middle is listed last: `Too much`, `Not enough`, `About right`."""
     *ends, middle = heads
     half = len(ends) // 2
@@ -203,12 +203,12 @@ def _with_middle_last(heads: Sequence[str]) -> _Judged | None:
     if len(ends) == 2:
         name = "two opposites with a middle" if is_middle_of(middle, *ends) else None
     else:
-        name = pole_family(ends) or pole_family(without_shared_words(heads)[:-1])
+        name = find_pole_family(ends) or find_pole_family(remove_shared_words(heads)[:-1])
     places = (*map(float, range(1, len(ends) + 1)), half + 0.5)
-    return _Judged("ordinal", f"{name}, the middle listed last", places) if name else None
+    return _WordVerdict("ordinal", f"{name}, the middle listed last", places) if name else None
 
 
-def _head(text: str) -> str:
+def _extract_head(text: str) -> str:
     """The part of an option that carries its place: before a dash, a colon, a bracket or `than one year ago`."""
     head = re.split(
         r"\s[–—-]\s|\s?[(:]|\be\.g\.|(?<!more)(?<!less)(?<!longer) (?:now )?(?:than|as(?! \w+ as\b)) .*(?:ago|before)\Z",

@@ -42,13 +42,13 @@ _OTHER_OPTION = re.compile(
 )
 
 
-def without_shared_words(heads: Sequence[str]) -> list[str]:
+def remove_shared_words(heads: Sequence[str]) -> list[str]:
     """The heads without those words that two of them or more have, but for words of degree."""
-    all_words = {word for head in heads for word in _words(head)}
+    all_words = {word for head in heads for word in _split_option_words(head)}
     plain = [re.sub(r"\b(?:un|in|im|dis)(\w+)", lambda m: f"not {m[1]}" if m[1] in all_words else m[0], head) for head in heads]
-    words = [_words(head) for head in plain]
-    counts = Counter(stem for of_head in words for stem in {_stem(w) for w in of_head})
-    return [" ".join(w for w in of_head if counts[_stem(w)] < 2 or w in _OF_DEGREE) for of_head in words]
+    words = [_split_option_words(head) for head in plain]
+    counts = Counter(stem for of_head in words for stem in {_strip_word_ending(w) for w in of_head})
+    return [" ".join(w for w in of_head if counts[_strip_word_ending(w)] < 2 or w in _OF_DEGREE) for of_head in words]
 
 
 def remove_common_ends(heads: Sequence[str]) -> list[str]:
@@ -62,34 +62,38 @@ def remove_common_ends(heads: Sequence[str]) -> list[str]:
     return bare if all(bare) else list(heads)
 
 
-def about_one_thing(heads: Sequence[str]) -> bool:
+def is_about_one_thing(heads: Sequence[str]) -> bool:
     """Whether no two options speak of things of their own, as `a little help` and `some money` do, and none is `other`."""
-    things = [_things(head) for head in heads]
+    things = [_find_things(head) for head in heads]
     counts = Counter(thing for of_head in things for thing in of_head)
     own = sum(any(counts[thing] < 2 for thing in of_head) for of_head in things)
     return own < 2 and not any(_OTHER_OPTION.fullmatch(head) for head in heads)
 
 
-def have_same_object(first: str, second: str) -> bool:
+def has_same_object(first: str, second: str) -> bool:
     """Whether two options without their opposite words speak of the same, as `raise taxes` and `cut taxes` do and `cut spending` does not."""
-    one, other = ({_stem(word) for word in _words(text)} - _STEMS_OF_DEGREE for text in (first, second))
+    one, other = (
+        {_strip_word_ending(word) for word in _split_option_words(text)} - _STEMS_OF_DEGREE for text in (first, second)
+    )
     return one <= other or other <= one
 
 
-def _things(head: str) -> set[str]:
-    words = (w.replace("’", "'").partition("'")[0] for w in _words(head))
-    return {_stem(w) for w in words if w.isalpha()} - _KNOWN_STEMS
+def _find_things(head: str) -> set[str]:
+    words = (w.replace("’", "'").partition("'")[0] for w in _split_option_words(head))
+    return {_strip_word_ending(w) for w in words if w.isalpha()} - _KNOWN_STEMS
 
 
-def _stem(word: str) -> str:
+def _strip_word_ending(word: str) -> str:
     return word[:_STEM_LETTERS].rstrip("s").rstrip("e").replace("y", "i")
 
 
-def _words(head: str) -> list[str]:
+def _split_option_words(head: str) -> list[str]:
     return re.findall(r"[\w'’$%-]+", head)
 
 
-_PATTERNS = re.sub(r"\\[a-zA-Z]", " ", " ".join([*scale_words.patterns(), *opposites.patterns()]))
-_STEMS_OF_DEGREE = {_stem(word) for word in _OF_DEGREE | _OF_GRAMMAR}
+_PATTERNS = re.sub(r"\\[a-zA-Z]", " ", " ".join([*scale_words.patterns(), *opposites.list_word_patterns()]))
+_STEMS_OF_DEGREE = {_strip_word_ending(word) for word in _OF_DEGREE | _OF_GRAMMAR}
 _OF_AGES_AND_YEARS = ("younger", "older", "earlier", "later", "before", "after")
-_KNOWN_STEMS = {_stem(word) for word in (*re.findall(r"[a-z]+", _PATTERNS), *_OF_AGES_AND_YEARS)} | _STEMS_OF_DEGREE
+_KNOWN_STEMS = {
+    _strip_word_ending(word) for word in (*re.findall(r"[a-z]+", _PATTERNS), *_OF_AGES_AND_YEARS)
+} | _STEMS_OF_DEGREE

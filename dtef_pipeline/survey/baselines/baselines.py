@@ -25,39 +25,39 @@ from dtef_pipeline.survey.baselines.names import (
     UNIFORM,
 )
 from dtef_pipeline.survey.baselines.neighbours import NO_CONTEXT, NO_NEIGHBOUR, Prediction, Prompt, RoundAnswers
-from dtef_pipeline.survey.identity import question_key, round_order
+from dtef_pipeline.survey.identity import make_question_key, make_round_order
 
 Row = Mapping[str, Any]
 Previous = Mapping[tuple[str, ...], Sequence[float]]
-OF_NEIGHBOURS = (NEAREST_SEGMENTS, EMPIRICAL_BAYES)
+NEIGHBOUR_BASELINES = (NEAREST_SEGMENTS, EMPIRICAL_BAYES)
 """Baselines that read the other segments of the round and the context questions of the prompt."""
 _PROMPTS_AT_A_TIME = 500
 """Prompts answered at a time: bounds the memory of many context questions and many segments."""
 
 
 PREVIOUS_COLUMNS = ("round", "question_order", "question_text", "options", "observed")
-"""Columns of `survey_responses` that `previous_answers` needs."""
+"""Columns of `survey_responses` that `load_previous_answers` needs."""
 
 
-def previous_answers(earlier: pa.Table, round_id: str) -> dict[tuple[str, ...], list[float]]:
-    """Each question's answer in the latest earlier round of the same series, by `question_key`.
+def load_previous_answers(earlier: pa.Table, round_id: str) -> dict[tuple[str, ...], list[float]]:
+    """Each question's answer in the latest earlier round of the same series, by `make_question_key`.
 
     `earlier`: `survey_responses` rows of the same segment in any rounds. Of duplicates within a round the first counts.
     """
-    series = round_order(round_id)[0]
+    series = make_round_order(round_id)[0]
     rows = [
         row
         for row in earlier.select(list(PREVIOUS_COLUMNS)).to_pylist()
-        if round_order(row["round"])[0] == series and round_order(row["round"]) < round_order(round_id)
+        if make_round_order(row["round"])[0] == series and make_round_order(row["round"]) < make_round_order(round_id)
     ]
-    rows.sort(key=lambda row: (*round_order(row["round"])[1:], -row["question_order"]))
-    return {question_key(row["question_text"], row["options"]): row["observed"] for row in rows}
+    rows.sort(key=lambda row: (*make_round_order(row["round"])[1:], -row["question_order"]))
+    return {make_question_key(row["question_text"], row["options"]): row["observed"] for row in rows}
 
 
-def baseline_distribution(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float] | None:
+def predict_distribution(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float] | None:
     """The baseline's prediction for one `survey_responses` row, as fractions, or None where it has nothing to say.
 
-    None leads to the status `missing`, never to a score of 0. Baselines OF_NEIGHBOURS answer prompts, not rows: `of_neighbours`.
+    None leads to the status `missing`, never to a score of 0. Baselines NEIGHBOUR_BASELINES answer prompts, not rows: `predict_from_neighbours`.
     Raises ConfigError for a baseline that does not exist.
     """
     if model.model not in _PREDICT:
@@ -65,7 +65,7 @@ def baseline_distribution(model: ModelSpec, row: Row, draw: int, previous: Previ
     return _PREDICT[model.model](model, row, draw, previous)
 
 
-def as_response(distribution: Sequence[float]) -> str:
+def format_as_response(distribution: Sequence[float]) -> str:
     """The distribution as a language model is asked to write it, at full precision."""
     total = sum(distribution)
     if not total > 0:
@@ -73,13 +73,15 @@ def as_response(distribution: Sequence[float]) -> str:
     return json.dumps([100 * share for share in distribution])
 
 
-def of_neighbours(model: ModelSpec, prompts: Sequence[Prompt], survey: pa.Table, answers: RoundAnswers) -> list[Prediction]:
-    """What a baseline OF_NEIGHBOURS predicts for each prompt, as fractions; None where it has nothing to say.
+def predict_from_neighbours(
+    model: ModelSpec, prompts: Sequence[Prompt], survey: pa.Table, answers: RoundAnswers
+) -> list[Prediction]:
+    """What a baseline NEIGHBOUR_BASELINES predicts for each prompt, as fractions; None where it has nothing to say.
 
     `survey`: the segment's own `survey_responses`; `answers`: those of the round's segments. Equal prompts are answered once.
     """
-    neighbours = answers.beside(survey)
-    predict = neighbours.nearest if model.model == NEAREST_SEGMENTS else neighbours.shrunken
+    neighbours = answers.select_neighbours(survey)
+    predict = neighbours.nearest if model.model == NEAREST_SEGMENTS else neighbours.predict_shrunken
     distinct = list(dict.fromkeys(prompts))
     predicted: dict[Prompt, Prediction] = {}
     for start in range(0, len(distinct), _PROMPTS_AT_A_TIME):
@@ -88,39 +90,39 @@ def of_neighbours(model: ModelSpec, prompts: Sequence[Prompt], survey: pa.Table,
     return [predicted[prompt] for prompt in prompts]
 
 
-def why_missing(model: ModelSpec, *, context: bool = True) -> str:
+def explain_missing_prediction(model: ModelSpec, *, context: bool = True) -> str:
     """Why a baseline had nothing to say, for the row's `error`. `context`: whether the prompt shows context questions."""
     if model.model == NEAREST_SEGMENTS and not context:
         return NO_CONTEXT
     return _WHY_MISSING.get(model.model, "this baseline needs nothing and never misses")
 
 
-def _uniform(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float]:
+def _predict_uniform(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float]:
     k = len(row["options"])
     return [1 / k] * k
 
 
-def _column(name: str) -> Callable[[ModelSpec, Row, int, Previous], Sequence[float] | None]:
+def _predict_column(name: str) -> Callable[[ModelSpec, Row, int, Previous], Sequence[float] | None]:
     return lambda model, row, draw, previous: row[name]
 
 
-def _dirichlet(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float]:
+def _draw_dirichlet(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float]:
     seed = model.seed if model.seed is not None else DEFAULT_SEED
     entropy = int(digest(seed, row["round"], row["segment"], row["question_id"], draw), 16)
     return list(np.random.default_rng(entropy).dirichlet(np.ones(len(row["options"]))).tolist())
 
 
-def _previous_round(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float] | None:
-    return previous.get(question_key(row["question_text"], row["options"]))
+def _predict_previous_round(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float] | None:
+    return previous.get(make_question_key(row["question_text"], row["options"]))
 
 
 _PREDICT: Mapping[str, Callable[[ModelSpec, Row, int, Previous], Sequence[float] | None]] = {
-    UNIFORM: _uniform,
-    POPULATION_MARGINAL: _column("population"),
-    LEAVE_ONE_OUT: _column("others"),
-    SHUFFLED_SEGMENT: _column("shuffled"),
-    DIRICHLET: _dirichlet,
-    PREVIOUS_ROUND: _previous_round,
+    UNIFORM: _predict_uniform,
+    POPULATION_MARGINAL: _predict_column("population"),
+    LEAVE_ONE_OUT: _predict_column("others"),
+    SHUFFLED_SEGMENT: _predict_column("shuffled"),
+    DIRICHLET: _draw_dirichlet,
+    PREVIOUS_ROUND: _predict_previous_round,
 }
 
 _WHY_MISSING = {

@@ -52,7 +52,7 @@ class RoundAnswers:
     n: Ints
 
     @classmethod
-    def of(cls, survey: pa.Table) -> RoundAnswers:
+    def build_arrays(cls, survey: pa.Table) -> RoundAnswers:
         """`survey`: the COLUMNS of `survey_responses` rows of one round, of any segments."""
         columns = {name: survey[name].to_pylist() for name in ("segment", "attribute", "question_id")}
         attribute = dict(zip(columns["segment"], columns["attribute"], strict=True))
@@ -60,7 +60,7 @@ class RoundAnswers:
         questions = {question: place for place, question in enumerate(sorted(set(columns["question_id"])))}
         rows = np.array([segments[name] for name in columns["segment"]], dtype=np.int64)
         places = np.array([questions[name] for name in columns["question_id"]], dtype=np.int64)
-        observed = _padded(survey["observed"])
+        observed = _pad_distributions(survey["observed"])
         shares = np.zeros((len(segments), len(questions), observed.shape[1]))
         shares[rows, places] = observed
         n = np.zeros((len(segments), len(questions)), dtype=np.int64)
@@ -70,25 +70,25 @@ class RoundAnswers:
         n[rows, places] = np.where(np.isin(group, group[np.isnan(size)]), 1, np.nan_to_num(size))
         return cls(np.array(list(segments), dtype=object), attributes, questions, shares, n)
 
-    def beside(self, survey: pa.Table) -> Neighbours:
+    def select_neighbours(self, survey: pa.Table) -> Neighbours:
         """The other segments of the attribute. `survey`: the segment's own `survey_responses`."""
         segment, attribute = survey["segment"][0].as_py(), survey["attribute"][0].as_py()
         others = np.flatnonzero((self.attributes == attribute) & (self.segments != segment))
         asked = survey["question_id"].to_pylist()
         places = np.array([self.questions.get(question, -1) for question in asked], dtype=np.int64)
-        own, left_out = _padded(survey["observed"]), _padded(survey["others"])
+        own, left_out = _pad_distributions(survey["observed"]), _pad_distributions(survey["others"])
         width = max(own.shape[1], self.shares.shape[2])
         return Neighbours(
             questions={question: place for place, question in enumerate(asked)},
             sizes=np.diff(survey["observed"].combine_chunks().offsets.to_numpy()),
-            observed=_widened(own, width),
-            others=_widened(left_out, width),
-            shares=_widened(self.shares[np.ix_(others, places)], width),
+            observed=_pad_options(own, width),
+            others=_pad_options(left_out, width),
+            shares=_pad_options(self.shares[np.ix_(others, places)], width),
             n=np.where(places >= 0, self.n[np.ix_(others, places)], 0),
         )
 
 
-def _padded(column: pa.ChunkedArray) -> Floats:
+def _pad_distributions(column: pa.ChunkedArray) -> Floats:
     """Distributions as one array, 0 beyond their own lengths; all 0 where there is none."""
     lists = column.combine_chunks()
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
@@ -98,7 +98,7 @@ def _padded(column: pa.ChunkedArray) -> Floats:
     return padded
 
 
-def _widened(shares: Floats, options: int) -> Floats:
+def _pad_options(shares: Floats, options: int) -> Floats:
     return np.pad(shares, [(0, 0)] * (shares.ndim - 1) + [(0, options - shares.shape[-1])])
 
 
@@ -124,51 +124,51 @@ class Neighbours:
         Near is the mean `js` similarity over the context questions that both answered; the answers are weighted by their respondents.
         The segment's own answer to the target plays no part.
         """
-        context = _Context.of(prompts, self.questions)
-        return self._cut(context.targets, self._mean_answer(context.targets, *self._closeness(context)))
+        context = _Context.build_arrays(prompts, self.questions)
+        return self._split_shares(context.targets, self._average_answers(context.targets, *self._sum_similarities(context)))
 
-    def shrunken(self, prompts: Sequence[Prompt]) -> list[Prediction]:
+    def predict_shrunken(self, prompts: Sequence[Prompt]) -> list[Prediction]:
         """For each prompt `others + w (nearest - others)`, `others` being the leave-one-out marginal of the attribute; None without it.
 
         w, in 0..1, is what would have served best on the context questions of the prompt: the least-squares slope of the segment's own
         answers less `others` on `nearest` less `others`, over all of their options. `nearest` to a context question is found by the other
         context questions alone, as that to the target is found by questions other than the target. w is 0 without two context questions.
         """
-        context = _Context.of(prompts, self.questions)
+        context = _Context.build_arrays(prompts, self.questions)
         base = self.others[context.targets]
-        near = self._mean_answer(context.targets, *self._closeness(context))
-        weight = np.where(np.isnan(near[:, 0]), 0, self._weights(context))[:, None]
+        near = self._average_answers(context.targets, *self._sum_similarities(context))
+        weight = np.where(np.isnan(near[:, 0]), 0, self._compute_weights(context))[:, None]
         blend = base + weight * (np.nan_to_num(near) - base)
-        return self._cut(context.targets, np.where(_is_there(base)[:, None], blend, np.nan))
+        return self._split_shares(context.targets, np.where(_is_there(base)[:, None], blend, np.nan))
 
     @cached_property
-    def _compared(self) -> npt.NDArray[np.bool_]:
+    def _has_both_answers(self) -> npt.NDArray[np.bool_]:
         """(questions, neighbours): the neighbour answered too."""
         return self.n.T > 0
 
     @cached_property
     def _similarity(self) -> Floats:
         """(questions, neighbours): `js` of the segment's answer and the neighbour's, 0 where the neighbour has none."""
-        question, neighbour = np.nonzero(self._compared)
-        similarity = np.zeros(self._compared.shape)
+        question, neighbour = np.nonzero(self._has_both_answers)
+        similarity = np.zeros(self._has_both_answers.shape)
         if len(question):
             similarity[question, neighbour] = js(self.shares[neighbour, question], self.observed[question])
         return similarity
 
-    def _closeness(self, context: _Context) -> tuple[Floats, Ints]:
+    def _sum_similarities(self, context: _Context) -> tuple[Floats, Ints]:
         """(prompts, neighbours): the sum of similarities over the context questions that both answered, and how many these are."""
         shape = (len(context.targets), len(self.n))
         sums, counts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
         np.add.at(sums, context.prompt, self._similarity[context.question])
-        np.add.at(counts, context.prompt, self._compared[context.question])
+        np.add.at(counts, context.prompt, self._has_both_answers[context.question])
         return sums, counts
 
-    def _mean_answer(self, asked: Ints, sums: Floats, counts: Ints) -> Floats:
+    def _average_answers(self, asked: Ints, sums: Floats, counts: Ints) -> Floats:
         """(rows, options): the mean answer to the questions `asked` of the nearest that answered, weighted by n; NaN where none did.
 
         `sums`, `counts` (rows, neighbours): similarity over, and number of, the questions that tell how near a neighbour is to each row.
         """
-        known = (counts > 0) & self._compared[asked]
+        known = (counts > 0) & self._has_both_answers[asked]
         mean = np.divide(sums, counts, out=np.full(sums.shape, -1.0), where=known)
         order = np.argsort(-np.round(mean, _DECIMALS), axis=1, kind="stable")[:, :NEAREST]
         weight = np.take_along_axis(np.where(known, self.n.T[asked], 0), order, axis=1).astype(np.float64)
@@ -176,11 +176,13 @@ class Neighbours:
         respondents = weight.sum(axis=1)[:, None]
         return np.asarray(np.divide(total, respondents, out=np.full(total.shape, np.nan), where=respondents > 0))
 
-    def _weights(self, context: _Context) -> Floats:
+    def _compute_weights(self, context: _Context) -> Floats:
         """(prompts,): w of each prompt, 0..1, from its context questions."""
-        sums, counts = self._closeness(context)
+        sums, counts = self._sum_similarities(context)
         without = sums[context.prompt] - self._similarity[context.question]
-        near = self._mean_answer(context.question, without, counts[context.prompt] - self._compared[context.question])
+        near = self._average_answers(
+            context.question, without, counts[context.prompt] - self._has_both_answers[context.question]
+        )
         base = self.others[context.question]
         usable = (~np.isnan(near[:, 0]) & _is_there(base))[:, None]
         away, found = np.where(usable, near - base, 0), np.where(usable, self.observed[context.question] - base, 0)
@@ -189,7 +191,7 @@ class Neighbours:
         square = np.bincount(context.prompt, (away**2).sum(axis=1), prompts)
         return np.asarray(np.clip(np.divide(product, square, out=np.zeros(prompts), where=square > 0), 0, 1))
 
-    def _cut(self, asked: Ints, shares: Floats) -> list[Prediction]:
+    def _split_shares(self, asked: Ints, shares: Floats) -> list[Prediction]:
         """The shares of each question's own options; None where there is no answer."""
         rows = zip(shares.tolist(), self.sizes[asked].tolist(), np.isnan(shares[:, 0]).tolist(), strict=True)
         return [None if absent else row[:size] for row, size, absent in rows]
@@ -208,7 +210,7 @@ class _Context:
     question: Ints
 
     @classmethod
-    def of(cls, prompts: Sequence[Prompt], questions: Mapping[str, int]) -> _Context:
+    def build_arrays(cls, prompts: Sequence[Prompt], questions: Mapping[str, int]) -> _Context:
         shown = [(place, questions[name]) for place, (_, context) in enumerate(prompts) for name in context]
         pairs = np.array(shown, dtype=np.int64).reshape(-1, 2)
         return cls(np.array([questions[target] for target, _ in prompts], dtype=np.int64), pairs[:, 0], pairs[:, 1])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.blueprint.wording import batch_key, in_a_row, option_letter, people
+from dtef_pipeline.survey.blueprint.wording import format_option_letter, join_words, make_batch_key, people
 
 _EXAMPLE_NUMBERS = [45.2, 30.1, 15.5, 9.2]
 _OTHER_NUMBERS = [55.2, 30.3, 14.5]
@@ -71,7 +71,7 @@ def is_one_distribution(reading: Mapping[str, Any] | None) -> bool:
     return reading is None or (reading["task"] == "distribution" and reading["place"] is None)
 
 
-def form_for_system(options: BlueprintOptions) -> str:
+def describe_form_for_system(options: BlueprintOptions) -> str:
     """The sentences of the default system prompt on the form of the answer."""
     form, thinks = _FORMS[options.task], options.reasoning == "cot"
     holds = f"{form.value}: {form.each}"
@@ -89,12 +89,12 @@ def form_for_system(options: BlueprintOptions) -> str:
     return f"Reply with {form.value} only: {form.each}. Example for {form.example_for}: {plain}"
 
 
-def form_for_user(options: BlueprintOptions, sizes: Sequence[int]) -> str:
+def describe_form_for_user(options: BlueprintOptions, sizes: Sequence[int]) -> str:
     """The last paragraph of the user text: what is asked, and the form of the answer.
 
     `sizes`: the number of options of each question, one number but for batches.
     """
-    value, asked, who = _value(options, sizes), _asked(options), people(options.profile).name
+    value, asked, who = _describe_value(options, sizes), _format_request(options), people(options.profile).name
     form, thinks = _FORMS[options.task], options.reasoning == "cot"
     if not thinks and not options.structured:
         return f"{asked} Reply with only {value}."
@@ -105,13 +105,13 @@ def form_for_user(options: BlueprintOptions, sizes: Sequence[int]) -> str:
         )
     thinking = f'"reasoning", a text in which you think step by step about how {who} would answer'
     if form.key is None:
-        return f"{asked} Reply with only {_batch_object(sizes, thinking if thinks else '')}."
+        return f"{asked} Reply with only {_describe_batch_object(sizes, thinking if thinks else '')}."
     if thinks:
         return f'{asked} Reply with only a JSON object with two keys, in this order: {thinking}, and "{form.key}", {value}.'
     return f'{asked} Reply with only a JSON object with one key, "{form.key}": {value}.'
 
 
-def _asked(options: BlueprintOptions) -> str:
+def _format_request(options: BlueprintOptions) -> str:
     who = people(options.profile)
     if options.task == "synthetic-individuals":
         if options.individuals == 1:
@@ -123,10 +123,10 @@ def _asked(options: BlueprintOptions) -> str:
     return _QUESTIONS[options.task].format(people=who.name)
 
 
-def _value(options: BlueprintOptions, sizes: Sequence[int]) -> str:
+def _describe_value(options: BlueprintOptions, sizes: Sequence[int]) -> str:
     """The answer itself, without what may stand around it."""
     if options.task == "batch":
-        return _batch_object(sizes)
+        return _describe_batch_object(sizes)
     if options.task == "synthetic-individuals":
         if options.individuals == 1:
             return "a JSON array of 1 string, the letter of the option that the person chose"
@@ -134,15 +134,15 @@ def _value(options: BlueprintOptions, sizes: Sequence[int]) -> str:
     return f"a JSON array of {sizes[0]} numbers that add up to 100, in the order of the options"
 
 
-def _batch_object(sizes: Sequence[int], thinking: str = "") -> str:
-    keys = [f'"{batch_key(place)}" ({size} numbers)' for place, size in enumerate(sizes)]
-    named = f"the key{'s' if len(keys) > 1 else ''} {in_a_row(keys)}"
+def _describe_batch_object(sizes: Sequence[int], thinking: str = "") -> str:
+    keys = [f'"{make_batch_key(place)}" ({size} numbers)' for place, size in enumerate(sizes)]
+    named = f"the key{'s' if len(keys) > 1 else ''} {join_words(keys)}"
     whole = f"a JSON object with, in this order, {thinking}, and {named}" if thinking else f"a JSON object with {named}"
     each = "each of them" if len(keys) > 1 else "which is"
     return f"{whole}, {each} an array of numbers that add up to 100, in the order of the question's options"
 
 
-def response_schema(options: BlueprintOptions, sizes: Sequence[int]) -> str | None:
+def build_response_schema(options: BlueprintOptions, sizes: Sequence[int]) -> str | None:
     """The JSON schema of the answer, as JSON text; None when free text is asked for.
 
     Lengths are left to the text: several providers refuse schemas that fix them. `reasoning` comes first, since it is written first.
@@ -152,9 +152,9 @@ def response_schema(options: BlueprintOptions, sizes: Sequence[int]) -> str | No
     numbers = {"type": "array", "items": {"type": "number"}}
     properties: dict[str, Any] = {"reasoning": {"type": "string"}} if options.reasoning == "cot" else {}
     if options.task == "batch":
-        properties |= {batch_key(place): numbers for place in range(len(sizes))}
+        properties |= {make_batch_key(place): numbers for place in range(len(sizes))}
     elif options.task == "synthetic-individuals":
-        letters = [option_letter(place) for place in range(sizes[0])]
+        letters = [format_option_letter(place) for place in range(sizes[0])]
         properties["answers"] = {"type": "array", "items": {"type": "string", "enum": letters}}
     else:
         properties["distribution"] = numbers

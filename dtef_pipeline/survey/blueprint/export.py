@@ -24,16 +24,16 @@ _USUAL = BlueprintOptions().condition
 Row = Mapping[str, Any]
 
 
-def weval_yaml(blueprints: pa.Table, survey: pa.Table) -> str:
+def write_weval_yaml(blueprints: pa.Table, survey: pa.Table) -> str:
     """One segment's blueprints as a YAML document; expected distributions in percent, in the order in which the prompt lists the options.
 
-    `blueprints` and `survey`: rows of one (round, segment). Conditions of `not_for_weval` are left out; the description names them.
+    `blueprints` and `survey`: rows of one (round, segment). Conditions of `list_not_for_weval` are left out; the description names them.
     Raises DtefError when nothing is left.
     """
     rows = survey.to_pylist()
     by_question = {row["question_id"]: row for row in rows}
     first, prompts = rows[0], [prompt for prompt in blueprints.to_pylist() if is_one_distribution(prompt["reading"])]
-    absent = not_for_weval(blueprints)
+    absent = list_not_for_weval(blueprints)
     if not prompts:
         raise DtefError(
             f"{first['round']}/{first['segment']}: nothing to export: weval's distribution_metric needs one distribution per answer, "
@@ -46,31 +46,33 @@ def weval_yaml(blueprints: pa.Table, survey: pa.Table) -> str:
         "description": f"Predict how {first['value']} ({first['attribute']}) answered survey round {first['round']}."
         + (f" Left out, because an answer is more than one distribution: {', '.join(absent)}." if absent else ""),
         "tags": ["dtef", first["round"], first["attribute"]],
-        **_system(prompts[0] if len(systems) == 1 else None),
+        **_make_system_key(prompts[0] if len(systems) == 1 else None),
         "temperature": 0,
-        "prompts": [_prompt(prompt, by_question[prompt["question_id"]], own_system=len(systems) > 1) for prompt in prompts],
+        "prompts": [
+            _make_weval_prompt(prompt, by_question[prompt["question_id"]], own_system=len(systems) > 1) for prompt in prompts
+        ],
     }
     return yaml.dump(document, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=120)
 
 
-def not_for_weval(blueprints: pa.Table) -> list[str]:
+def list_not_for_weval(blueprints: pa.Table) -> list[str]:
     """The conditions whose answers are not one distribution, sorted."""
     rows = blueprints.select(["condition", "reading"]).to_pylist()
     return sorted({row["condition"] for row in rows if not is_one_distribution(row["reading"])})
 
 
-def _system(prompt: Row | None) -> dict[str, str]:
+def _make_system_key(prompt: Row | None) -> dict[str, str]:
     """The key `system`; none at all where there is no system prompt, as an empty one might be taken for none given."""
     return {"system": prompt["system"]} if prompt and prompt["system"] else {}
 
 
-def _prompt(prompt: Row, row: Row, *, own_system: bool) -> dict[str, Any]:
+def _make_weval_prompt(prompt: Row, row: Row, *, own_system: bool) -> dict[str, Any]:
     condition = "" if prompt["condition"] == _USUAL else f"-{prompt['condition']}"
     order = (prompt["reading"] or {}).get("order") or range(len(row["observed"]))
     expected = [round(100 * row["observed"][place], 6) for place in order]
     return {
         "id": f"{prompt['question_id']}-context-{prompt['context_level']}{condition}",
-        **_system(prompt if own_system else None),
+        **_make_system_key(prompt if own_system else None),
         "prompt": prompt["user"],
         "points": [{"fn": "distribution_metric", "fnArgs": {"expected": expected, "metric": _WEVAL_METRIC}}],
     }

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from dtef_pipeline.survey.blueprint.wording import GROUP, People, in_a_row
+from dtef_pipeline.survey.blueprint.wording import GROUP, People, join_words
 
 _NOTABLE = 20
 """Tenths of a percentage point from which the difference of an option is mentioned."""
@@ -29,7 +29,7 @@ class _Share(NamedTuple):
     """Exactly no one of the group, not only 0.0 % as written."""
 
 
-def narrative(
+def write_narrative(
     options: Sequence[str], observed: Sequence[float], population: Sequence[float] | None, people: People = GROUP
 ) -> str:
     """A paragraph on one question; nothing about how people differ from all respondents where `population` is None.
@@ -37,67 +37,67 @@ def narrative(
     `observed`, `population`: fractions that sum to 1, in the order of the options. `people`: what those who answered are called.
     """
     shares = [
-        _Share(f"“{option}”", _tenths(share), _tenths(everyone), share == 0)
+        _Share(f"“{option}”", _round_to_tenths(share), _round_to_tenths(everyone), share == 0)
         for option, share, everyone in zip(options, observed, population or observed, strict=True)
     ]
-    sentences = [*_levels(shares, people), *(_differences(shares) if population else ())]
+    sentences = [*_iterate_level_sentences(shares, people), *(_iterate_difference_sentences(shares) if population else ())]
     return " ".join(sentences)
 
 
-def _tenths(share: float) -> int:
+def _round_to_tenths(share: float) -> int:
     return round(10 * float(f"{100 * share:.1f}"))
 
 
-def _percent(tenths: int) -> str:
+def _format_tenths(tenths: int) -> str:
     return f"{tenths / 10:.1f}%"
 
 
-def _levels(shares: Sequence[_Share], people: People) -> Iterator[str]:
+def _iterate_level_sentences(shares: Sequence[_Share], people: People) -> Iterator[str]:
     """What they chose, from the most to the least common."""
     chosen = sorted((s for s in shares if not s.nobody), key=lambda s: -s.group)
     ranks = [list(tied) for _, tied in groupby(chosen, key=lambda s: s.group)]
     first, later = ranks[0], ranks[1:]
-    yield _first(first, people, alone=len(chosen) == 1, only=len(first) == len(shares), all_chosen=not later)
+    yield _write_first_sentence(first, people, alone=len(chosen) == 1, only=len(first) == len(shares), all_chosen=not later)
     if later:
-        yield f"Next came {_in_turn([_ranked(tied) for tied in later])}."
+        yield f"Next came {_join_with_then([_format_tied(tied) for tied in later])}."
     nobody = [s.option for s in shares if s.nobody]
     if nobody and len(chosen) > 1:
-        yield f"Nobody chose {_either(nobody)}."
+        yield f"Nobody chose {_join_with_or(nobody)}."
 
 
-def _first(first: Sequence[_Share], people: People, *, alone: bool, only: bool, all_chosen: bool) -> str:
-    names, share = in_a_row([s.option for s in first]), first[0].group
+def _write_first_sentence(first: Sequence[_Share], people: People, *, alone: bool, only: bool, all_chosen: bool) -> str:
+    names, share = join_words([s.option for s in first]), first[0].group
     if alone:
         return f"{people.everyone} chose {names}."
     if only:
-        return f"{people.were} evenly spread over the options: {_percent(share)} chose each of {names}."
+        return f"{people.were} evenly spread over the options: {_format_tenths(share)} chose each of {names}."
     if all_chosen:
-        return f"{people.were} evenly divided between {names}, with {_percent(share)} each."
+        return f"{people.were} evenly divided between {names}, with {_format_tenths(share)} each."
     if len(first) > 1:
-        return f"The most common answers of {people.name} were {names}, with {_percent(share)} each."
+        return f"The most common answers of {people.name} were {names}, with {_format_tenths(share)} each."
     for least, words in _MAJORITIES:
         if share >= least:
-            return f"{words} of {people.name} ({_percent(share)}) chose {names}."
-    return f"The most common answer of {people.name} was {names} ({_percent(share)})."
+            return f"{words} of {people.name} ({_format_tenths(share)}) chose {names}."
+    return f"The most common answer of {people.name} was {names} ({_format_tenths(share)})."
 
 
-def _ranked(tied: Sequence[_Share]) -> str:
+def _format_tied(tied: Sequence[_Share]) -> str:
     """Options of one share: `“B” (20.0%)`, or `“B” and “C” (20.0% each)`."""
     each = " each" if len(tied) > 1 else ""
-    return f"{in_a_row([s.option for s in tied])} ({_percent(tied[0].group)}{each})"
+    return f"{join_words([s.option for s in tied])} ({_format_tenths(tied[0].group)}{each})"
 
 
-def _in_turn(ranked: Sequence[str]) -> str:
+def _join_with_then(ranked: Sequence[str]) -> str:
     *first, last = ranked
     return f"{', '.join(first)}, then {last}" if first else last
 
 
-def _either(names: Sequence[str]) -> str:
+def _join_with_or(names: Sequence[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _differences(shares: Sequence[_Share]) -> Iterator[str]:
+def _iterate_difference_sentences(shares: Sequence[_Share]) -> Iterator[str]:
     """How the group differs from all respondents, the largest differences first."""
     by_size = sorted(shares, key=lambda s: -abs(s.group - s.everyone))
     largest = abs(by_size[0].group - by_size[0].everyone)
@@ -105,22 +105,22 @@ def _differences(shares: Sequence[_Share]) -> Iterator[str]:
     if largest == 0:
         yield "All respondents together answered the same way."
     elif not notable:
-        yield f"All respondents together answered almost the same way: no option differs by more than {_points(largest)}."
+        yield f"All respondents together answered almost the same way: no option differs by more than {_format_points(largest)}."
     else:
-        yield f"Compared with all respondents, this group chose {in_a_row([_difference(s) for s in notable])}."
+        yield f"Compared with all respondents, this group chose {join_words([_format_difference(s) for s in notable])}."
         rest = len(shares) - len(notable)
         if rest:
             others = "The other options differ" if rest > 1 else "The other option differs"
-            yield f"{others} by less than {_points(_NOTABLE)}."
+            yield f"{others} by less than {_format_points(_NOTABLE)}."
 
 
-def _points(tenths: int) -> str:
+def _format_points(tenths: int) -> str:
     return f"{tenths / 10:g} percentage point{'' if tenths == 10 else 's'}"
 
 
-def _difference(share: _Share) -> str:
+def _format_difference(share: _Share) -> str:
     gap = share.group - share.everyone
-    figures = f"({_percent(share.group)} against {_percent(share.everyone)})"
+    figures = f"({_format_tenths(share.group)} against {_format_tenths(share.everyone)})"
     if share.nobody:
         return f"{share.option} not at all {figures}"
     degree = next(word for least, word in _DEGREES if abs(gap) >= least)

@@ -11,7 +11,7 @@ from typing import Any
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.blueprint.systems import check_system
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 TASKS = ("distribution", "shift", "synthetic-individuals", "batch")
 FORMATS = ("attribute-label", "distribution-context", "narrative")
@@ -51,10 +51,10 @@ class ContextLevel(str):
         """The level as the heading of what was asked at it."""
         if self == "0":
             return "Without context questions"
-        return "With all context questions that fit" if self == "all" else f"With {counted(int(self), 'context question')}"
+        return "With all context questions that fit" if self == "all" else f"With {format_count(int(self), 'context question')}"
 
     @staticmethod
-    def written(levels: Any) -> Any:
+    def convert_numbers(levels: Any) -> Any:
         """Levels as people write them in YAML, where 5 is a number. What is no list stays as it is, for others to refuse."""
         if not isinstance(levels, list):
             return levels
@@ -112,9 +112,11 @@ class BlueprintOptions:
         if self.option_order not in ORDERS[:2] and not re.fullmatch(r"rotated-[1-9][0-9]?", self.option_order):
             raise ConfigError(f"option order {self.option_order!r}: allowed: given, reversed, rotated-1, rotated-2, ...")
         if self.batch_size not in BATCH_SIZES:
-            raise ConfigError(f"batch of {counted(self.batch_size, 'question')}: allowed: {', '.join(map(str, BATCH_SIZES))}")
+            raise ConfigError(
+                f"batch of {format_count(self.batch_size, 'question')}: allowed: {', '.join(map(str, BATCH_SIZES))}"
+            )
         if not 1 <= self.individuals <= MOST_INDIVIDUALS:
-            raise ConfigError(f"{counted(self.individuals, 'individual')}: allowed: 1 to {MOST_INDIVIDUALS}")
+            raise ConfigError(f"{format_count(self.individuals, 'individual')}: allowed: 1 to {MOST_INDIVIDUALS}")
         if not _WORDS.fullmatch(self.system):
             raise ConfigError(f"system prompt id {self.system!r}: allowed: lower-case letters, digits and hyphens")
         check_system(self.system, self.system_text)
@@ -127,7 +129,7 @@ class BlueprintOptions:
     @property
     def reserve(self) -> int:
         """Tokens kept for the response."""
-        return self._usual_reserve() if self.answer_reserve is None else self.answer_reserve
+        return self._compute_usual_reserve() if self.answer_reserve is None else self.answer_reserve
 
     @property
     def answer_tokens(self) -> int | None:
@@ -145,7 +147,7 @@ class BlueprintOptions:
     def condition(self) -> str:
         """These options but the context levels, in short: `distribution/attribute-label`, `batch=3/narrative+cot+reversed`.
 
-        `of_condition` reads it back. What is as usual is left out, but for the task and the format.
+        `parse_condition` reads it back. What is as usual is left out, but for the task and the format.
         """
         numbers = {"batch": self.batch_size, "synthetic-individuals": self.individuals}
         task = f"{self.task}={numbers[self.task]}" if self.task in numbers else self.task
@@ -155,12 +157,12 @@ class BlueprintOptions:
             self.reasoning: self.reasoning != usual.reasoning,
             "structured": self.structured,
             self.option_order: self.option_order != usual.option_order,
-            f"system={self.system}{_trace(self.system_text)}": self.system != usual.system,
+            f"system={self.system}{_hash_wording(self.system_text)}": self.system != usual.system,
             self.selection: self.selection != usual.selection,
             f"seed={self.seed}": self.seed != usual.seed and self.selection == "random",
             "show-n": self.show_n,
             f"tokens={self.token_budget}": self.token_budget != usual.token_budget,
-            f"reserve={self.reserve}": self.reserve != self._usual_reserve(),
+            f"reserve={self.reserve}": self.reserve != self._compute_usual_reserve(),
         }
         return "+".join([f"{task}/{self.format}", *(flag for flag, differs in flags.items() if differs)])
 
@@ -170,11 +172,11 @@ class BlueprintOptions:
         return json.dumps({name: value for name, value in asdict(self).items() if name != "context_levels"}, sort_keys=True)
 
     @classmethod
-    def of_recipe(cls, recipe: str, context_levels: Iterable[str]) -> BlueprintOptions:
+    def parse_recipe(cls, recipe: str, context_levels: Iterable[str]) -> BlueprintOptions:
         return cls(context_levels=tuple(context_levels), **json.loads(recipe))
 
     @classmethod
-    def of_condition(
+    def parse_condition(
         cls, condition: str, context_levels: Iterable[str] = ("0",), system_prompts: Mapping[str, str] | None = None
     ) -> BlueprintOptions:
         """The options that a condition spells. `system_prompts`: words of system prompts that are not shipped, by id.
@@ -189,21 +191,21 @@ class BlueprintOptions:
         if "=" in named:
             if task not in ("batch", "synthetic-individuals"):
                 raise ConfigError(f"condition {condition!r}: the task {task} takes no number")
-            options["batch_size" if task == "batch" else "individuals"] = _whole(condition, named, number)
+            options["batch_size" if task == "batch" else "individuals"] = _parse_whole(condition, named, number)
         for flag in flags:
-            found = _flag(condition, flag)
+            found = _parse_flag(condition, flag)
             if repeated := found.keys() & options.keys():
                 raise ConfigError(f"condition {condition!r}: {flag!r} says the {min(repeated).replace('_', ' ')} a second time")
             options |= found
         system, _, trace = options.pop("system", "default").partition("~")
         words = (system_prompts or {}).get(system, "")
-        if trace and words and _trace(words) != f"~{trace}":
+        if trace and words and _hash_wording(words) != f"~{trace}":
             raise ConfigError(
-                f"condition {condition!r}: the words of the system prompt {system!r} are others now: {system}{_trace(words)}"
+                f"condition {condition!r}: the words of the system prompt {system!r} are others now: {system}{_hash_wording(words)}"
             )
         return cls(tuple(context_levels), **options, system=system, system_text=words)
 
-    def _usual_reserve(self) -> int:
+    def _compute_usual_reserve(self) -> int:
         answer = {
             "synthetic-individuals": _TOKENS_AN_INDIVIDUAL * self.individuals,
             "batch": _TOKENS_A_QUESTION * self.batch_size,
@@ -220,7 +222,7 @@ ONLY_WITH: Mapping[str, tuple[str, str]] = {
 """Fields that do nothing unless another field has this value."""
 
 
-def _trace(words: str) -> str:
+def _hash_wording(words: str) -> str:
     """What tells one wording of an own system prompt from another; nothing for the shipped ones, whose words stay."""
     return f"~{digest(words)[:6]}" if words else ""
 
@@ -238,14 +240,14 @@ CONDITION_WORDS = (*_PLAIN_FLAGS, "rotated-N", "system=ID", *(f"{number}=N" for 
 """What a condition may say after its task and format, each after a plus."""
 
 
-def _flag(condition: str, flag: str) -> Mapping[str, Any]:
+def _parse_flag(condition: str, flag: str) -> Mapping[str, Any]:
     name, _, value = flag.partition("=")
     if flag in _PLAIN_FLAGS:
         return _PLAIN_FLAGS[flag]
     if flag.startswith("rotated-"):
         return {"option_order": flag}
     if name in _NUMBER_FLAGS:
-        return {_NUMBER_FLAGS[name]: _whole(condition, flag, value)}
+        return {_NUMBER_FLAGS[name]: _parse_whole(condition, flag, value)}
     if name == "system":
         return {"system": value}
     raise ConfigError(
@@ -253,7 +255,7 @@ def _flag(condition: str, flag: str) -> Mapping[str, Any]:
     )
 
 
-def _whole(condition: str, word: str, number: str) -> int:
+def _parse_whole(condition: str, word: str, number: str) -> int:
     if not (number.isascii() and number.isdigit()):
         raise ConfigError(f"condition {condition!r}: {word!r} needs a whole number")
     return int(number)

@@ -14,15 +14,15 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.identity import blueprint_hash, digest, prompt_id
+from dtef_pipeline.identity import compute_blueprint_hash, digest, prompt_id
 from dtef_pipeline.survey.blueprint import wording
-from dtef_pipeline.survey.blueprint.answers import form_for_system, form_for_user, response_schema
-from dtef_pipeline.survey.blueprint.narrative import narrative
+from dtef_pipeline.survey.blueprint.answers import build_response_schema, describe_form_for_system, describe_form_for_user
+from dtef_pipeline.survey.blueprint.narrative import write_narrative
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
-from dtef_pipeline.survey.blueprint.systems import system_prompt
-from dtef_pipeline.survey.blueprint.wording import People, options_listed, percent, shares_listed
+from dtef_pipeline.survey.blueprint.systems import choose_system_prompt
+from dtef_pipeline.survey.blueprint.wording import People, format_percent, list_lettered_options, list_lettered_shares
 from dtef_pipeline.survey.tables import BLUEPRINTS
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _SEPARATOR_TOKENS = 2  # the blank line between two parts
 _FROM_SURVEY = ("round", "segment", "question_id", "question_order", "options", "circular")
@@ -67,19 +67,19 @@ def build_blueprints(survey: pa.Table, *options: BlueprintOptions) -> pa.Table:
     rows = sorted(survey.to_pylist(), key=lambda row: row["question_order"])
     shown: dict[tuple[str, bool, str], list[_Question]] = {}
     for choice in options:
-        key = _shown_in(choice)
-        shown[key] = shown.get(key) or [_question(row, choice) for row in rows]
-    prompts = [row for choice in options for row in _Asking(shown[_shown_in(choice)], choice).rows()]
+        key = _context_key(choice)
+        shown[key] = shown.get(key) or [_make_context_question(row, choice) for row in rows]
+    prompts = [row for choice in options for row in _Asking(shown[_context_key(choice)], choice).rows()]
     if not prompts:
-        raise DtefError(f"{rows[0]['round']}/{rows[0]['segment']}: {_why_nothing(rows, options)}")
+        raise DtefError(f"{rows[0]['round']}/{rows[0]['segment']}: {_explain_no_prompt(rows, options)}")
     prompts.sort(key=lambda row: (row["question_order"], ContextLevel(row["context_level"]).order, row["condition"]))
-    whole = blueprint_hash({row["prompt_id"] for row in prompts})
+    whole = compute_blueprint_hash({row["prompt_id"] for row in prompts})
     columns = {name: [row.get(name) for row in prompts] for name in BLUEPRINTS.names}
     columns["blueprint_hash"] = [whole] * len(prompts)
     return pa.table(columns, schema=BLUEPRINTS)
 
 
-def left_out(survey: pa.Table, blueprints: pa.Table, options: Sequence[BlueprintOptions]) -> dict[str, list[str]]:
+def list_left_out(survey: pa.Table, blueprints: pa.Table, options: Sequence[BlueprintOptions]) -> dict[str, list[str]]:
     """Ids of the questions that a condition does not ask, in survey order, by condition; conditions that ask all are not named.
 
     A question is left out when it does not fit the token budget even without context, or when the task `shift` has no answer of all
@@ -91,27 +91,27 @@ def left_out(survey: pa.Table, blueprints: pa.Table, options: Sequence[Blueprint
     return {condition: missing for condition, missing in found.items() if missing}
 
 
-def _why_nothing(rows: Sequence[Row], options: Sequence[BlueprintOptions]) -> str:
+def _explain_no_prompt(rows: Sequence[Row], options: Sequence[BlueprintOptions]) -> str:
     if all(choice.task == "shift" for choice in options) and not any(row["population"] for row in rows):
         return "the task shift needs the answers of all respondents, and no question of the survey has them"
     room = options[0].token_budget - options[0].reserve
-    return f"no question fits {counted(room, 'token')} (token budget less the answer's reserve), not even without context"
+    return f"no question fits {format_count(room, 'token')} (token budget less the answer's reserve), not even without context"
 
 
-def _shown_in(options: BlueprintOptions) -> tuple[str, bool, str]:
+def _context_key(options: BlueprintOptions) -> tuple[str, bool, str]:
     """What the text of a context question depends on."""
     return options.format, options.show_n, options.profile
 
 
-def _question(row: Row, options: BlueprintOptions) -> _Question:
+def _make_context_question(row: Row, options: BlueprintOptions) -> _Question:
     if options.profile == "population":
-        row = _of_everyone(row)
+        row = _replace_by_population(row)
     people = wording.people(options.profile)
-    text = context_question(row, options.format, people, show_n=options.show_n) if row["observed"] else ""
+    text = write_context_question(row, options.format, people, show_n=options.show_n) if row["observed"] else ""
     return _Question(row, row["duplicate_of"] or row["question_id"], text, estimate_tokens(text) + _SEPARATOR_TOKENS)
 
 
-def _of_everyone(row: Row) -> Row:
+def _replace_by_population(row: Row) -> Row:
     """The row with all respondents in the place of the segment: its own answers and size are gone, so no prompt can show them."""
     return {**row, "observed": row["population"], "n": row["population_n"], "population": None}
 
@@ -126,19 +126,21 @@ class _Asking:
     @cached_property
     def system(self) -> str:
         options = self.options
-        return system_prompt(options.system, options.system_text, options.task, form_for_system(options), options.profile)
+        return choose_system_prompt(
+            options.system, options.system_text, options.task, describe_form_for_system(options), options.profile
+        )
 
     @cached_property
     def heading(self) -> str:
         known = any(question.row["population"] for question in self.questions)
-        return context_heading(self.options.format, wording.people(self.options.profile), population_known=known)
+        return write_context_heading(self.options.format, wording.people(self.options.profile), population_known=known)
 
     @cached_property
     def heading_tokens(self) -> int:
         return estimate_tokens(self.heading) + _SEPARATOR_TOKENS
 
     @cached_property
-    def in_all_rows(self) -> Mapping[str, Any]:
+    def shared_columns(self) -> Mapping[str, Any]:
         options = self.options
         return {
             "condition": options.condition,
@@ -150,18 +152,18 @@ class _Asking:
     def rows(self) -> Iterator[dict[str, Any]]:
         """Rows of `blueprints`, with `question_order` besides."""
         levels = sorted(set(self.options.context_levels), key=lambda level: ContextLevel(level).order)
-        for draft in self._drafts():
-            yield from self._prompts_of(draft, levels)
+        for draft in self._iterate_drafts():
+            yield from self._iterate_prompts_of(draft, levels)
 
-    def _drafts(self) -> Iterator[_Draft]:
+    def _iterate_drafts(self) -> Iterator[_Draft]:
         """The prompts that fit the budget at least without context."""
-        drafts = (self._draft([question]) for question in self.questions if self._can_ask(question))
+        drafts = (self._make_draft([question]) for question in self.questions if self._can_ask(question))
         fitting = (draft for draft in drafts if draft.room >= 0)
         if self.options.task != "batch":
             yield from fitting
             return
         alone = [draft.targets[0] for draft in fitting]
-        for places in batches([question.kind for question in alone], self.options.batch_size):
+        for places in split_question_batches([question.kind for question in alone], self.options.batch_size):
             yield from self._split([alone[place] for place in places])
 
     def _can_ask(self, question: _Question) -> bool:
@@ -169,7 +171,7 @@ class _Asking:
 
     def _split(self, targets: Sequence[_Question]) -> Iterator[_Draft]:
         """One prompt of all targets, or, where that does not fit, prompts of half of them."""
-        draft = self._draft(targets)
+        draft = self._make_draft(targets)
         if draft.room >= 0:
             yield draft
             return
@@ -177,40 +179,42 @@ class _Asking:
         yield from self._split(targets[:half])
         yield from self._split(targets[half:])
 
-    def _draft(self, targets: Sequence[_Question]) -> _Draft:
-        head, tail = self._head(targets[0].row), self._tail(targets)
+    def _make_draft(self, targets: Sequence[_Question]) -> _Draft:
+        head, tail = self._write_head(targets[0].row), self._write_tail(targets)
         tokens = estimate_tokens(f"{self.system}\n{head}\n{tail}") + 2 * _SEPARATOR_TOKENS
         return _Draft(targets, head, tail, tokens, self.options.token_budget - self.options.reserve - tokens)
 
-    def _head(self, row: Row) -> str:
+    def _write_head(self, row: Row) -> str:
         """Who is asked about."""
         if self.options.profile == "population":
-            return wording.population_profile()
+            return wording.write_population_profile()
         return wording.profile(row["attribute"], row["value"])
 
-    def _tail(self, targets: Sequence[_Question]) -> str:
+    def _write_tail(self, targets: Sequence[_Question]) -> str:
         """What stands after the context: the question or questions, and the form of the answer."""
         row, task = targets[0].row, self.options.task
-        form = form_for_user(self.options, [len(target.row["options"]) for target in targets])
+        form = describe_form_for_user(self.options, [len(target.row["options"]) for target in targets])
         if task == "batch":
-            asked = [(target.row["question_text"], self._listed(target.row, "options")) for target in targets]
-            return f"{wording.target_questions(asked)}\n\n{form}"
-        question = wording.target_question(row["question_text"], self._listed(row, "options"))
+            asked = [(target.row["question_text"], self._list_in_prompt_order(target.row, "options")) for target in targets]
+            return f"{wording.write_target_questions(asked)}\n\n{form}"
+        question = wording.write_target_question(row["question_text"], self._list_in_prompt_order(row, "options"))
         if task == "shift":
-            everyone = wording.population_answer(self._listed(row, "options"), self._listed(row, "population"))
+            everyone = wording.write_population_answer(
+                self._list_in_prompt_order(row, "options"), self._list_in_prompt_order(row, "population")
+            )
             return f"{everyone}\n\n{question}\n\n{form}"
         return f"{question}\n\n{form}"
 
-    def _listed(self, row: Row, column: str) -> list[Any]:
+    def _list_in_prompt_order(self, row: Row, column: str) -> list[Any]:
         """The values of a column that has one per option, in the order in which the prompt lists the options."""
         values = row[column]
         return [values[place] for place in self.options.order_of(len(values))]
 
-    def _prompts_of(self, draft: _Draft, levels: Sequence[str]) -> Iterator[dict[str, Any]]:
-        candidates = self._context_candidates(draft.targets)
+    def _iterate_prompts_of(self, draft: _Draft, levels: Sequence[str]) -> Iterator[dict[str, Any]]:
+        candidates = self._list_context_candidates(draft.targets)
         costs = list(accumulate((c.context_tokens for c in candidates), initial=self.heading_tokens))[1:]
         fitting = bisect_right(costs, draft.room)
-        schema = response_schema(self.options, [len(target.row["options"]) for target in draft.targets])
+        schema = build_response_schema(self.options, [len(target.row["options"]) for target in draft.targets])
         for level in levels:
             requested = None if level == "all" else int(level)
             included = min(fitting, len(candidates) if requested is None else requested)
@@ -218,9 +222,9 @@ class _Asking:
             context = [self.heading, *(c.context for c in chosen)] if chosen else []
             user = "\n\n".join([draft.head, *context, draft.tail])
             in_prompt = {
-                **self.in_all_rows,
+                **self.shared_columns,
                 "context_level": level,
-                "prompt_id": self._prompt_id(draft.targets, user, schema),
+                "prompt_id": self._make_prompt_id(draft.targets, user, schema),
                 "user": user,
                 "response_schema": schema,
                 "context_requested": requested,
@@ -230,15 +234,15 @@ class _Asking:
             }
             for place, target in enumerate(draft.targets):
                 of_question = {name: target.row[name] for name in _FROM_SURVEY}
-                yield {**of_question, **in_prompt, "reading": self._reading(draft, place)}
+                yield {**of_question, **in_prompt, "reading": self._make_reading(draft, place)}
 
-    def _prompt_id(self, targets: Sequence[_Question], user: str, schema: str | None) -> str:
+    def _make_prompt_id(self, targets: Sequence[_Question], user: str, schema: str | None) -> str:
         limits: dict[str, Any] = {"response_schema": schema, "answer_tokens": self.options.answer_tokens}
         if self.options.task == "batch":
             return prompt_id(self.system, user, [t.id for t in targets], [t.row["options"] for t in targets], **limits)
         return prompt_id(self.system, user, targets[0].id, targets[0].row["options"], **limits)
 
-    def _reading(self, draft: _Draft, place: int) -> dict[str, Any] | None:
+    def _make_reading(self, draft: _Draft, place: int) -> dict[str, Any] | None:
         """How the answer to the target at this place is read; None where it is one distribution in the survey's order."""
         options, count = self.options, len(draft.targets[place].row["options"])
         order = options.order_of(count)
@@ -253,7 +257,7 @@ class _Asking:
         is_special = any(value is not None for value in special.values())
         return {"task": "individuals" if individual else "distribution", **special} if is_special else None
 
-    def _context_candidates(self, targets: Sequence[_Question]) -> list[_Question]:
+    def _list_context_candidates(self, targets: Sequence[_Question]) -> list[_Question]:
         kinds = {target.kind for target in targets}
         allowed = [q for q in self.questions if q.context and not q.row["circular"] and q.kind not in kinds]
         if self.options.selection == "random":
@@ -264,14 +268,14 @@ class _Asking:
         return allowed
 
 
-def batches(kinds: Sequence[str], size: int) -> list[list[int]]:
+def split_question_batches(kinds: Sequence[str], size: int) -> list[list[int]]:
     """Places of the questions of each batch, each question in one of them.
 
     `kinds`: of each question, in survey order, a name that it shares with its duplicates; a batch holds no kind twice. Batches are of
     consecutive questions and of nearly equal lengths up to `size`; of an odd number in pairs the first three are together, so that none
     is alone. Duplicates of each other move to the nearest batches with room.
     """
-    lengths = _lengths(len(kinds), size, max(Counter(kinds).values(), default=0))
+    lengths = _choose_lengths(len(kinds), size, max(Counter(kinds).values(), default=0))
     home = [batch for batch, length in enumerate(lengths) for _ in range(length)]
     made: list[list[int]] = [[] for _ in lengths]
     repeated = {kind for kind, count in Counter(kinds).items() if count > 1}
@@ -290,7 +294,7 @@ def batches(kinds: Sequence[str], size: int) -> list[list[int]]:
     return sorted(sorted(batch) for batch in made if batch)
 
 
-def _lengths(questions: int, size: int, most_repeated: int) -> list[int]:
+def _choose_lengths(questions: int, size: int, most_repeated: int) -> list[int]:
     """Lengths of the batches: as few as `size` allows, none of one question if that can be, and as many as there are duplicates."""
     count = max(min(-(-questions // size), max(questions // 2, 1)), most_repeated)
     shortest, longer = divmod(questions, count) if count else (0, 0)
@@ -304,23 +308,25 @@ _BESIDE_EVERYONE: Mapping[str, str] = {
 }
 
 
-def context_heading(form: str, people: People, *, population_known: bool) -> str:
+def write_context_heading(form: str, people: People, *, population_known: bool) -> str:
     """The heading above the context questions; it compares with all respondents only where their answers are known beside the group's."""
     beside = _BESIDE_EVERYONE[form] if population_known else ""
     return f"How {people.name} answered other questions of the same survey{beside}"
 
 
-def context_question(row: Mapping[str, Any], form: str, people: People, *, show_n: bool) -> str:
+def write_context_question(row: Mapping[str, Any], form: str, people: People, *, show_n: bool) -> str:
     """One context question with the people's answers; `row`: its `survey_responses` row."""
     asked = f"Question: {row['question_text']}" + (f" ({row['n']} respondents)" if show_n and row["n"] is not None else "")
-    return f"{asked}\n{_answers(row, form, people)}"
+    return f"{asked}\n{_format_answers(row, form, people)}"
 
 
-def _answers(row: Mapping[str, Any], form: str, people: People) -> str:
+def _format_answers(row: Mapping[str, Any], form: str, people: People) -> str:
     options, observed, population = row["options"], row["observed"], row["population"]
     if form == "narrative":
-        return narrative(options, observed, population, people)
+        return write_narrative(options, observed, population, people)
     if form == "distribution-context" and population:
         beside = zip(options, observed, population, strict=True)
-        return options_listed([f"{option}: {percent(own)} ({percent(everyone)})" for option, own, everyone in beside])
-    return shares_listed(options, observed)
+        return list_lettered_options(
+            [f"{option}: {format_percent(own)} ({format_percent(everyone)})" for option, own, everyone in beside]
+        )
+    return list_lettered_shares(options, observed)

@@ -66,7 +66,7 @@ def check_system(system: str, own_text: str) -> None:
         )
 
 
-def system_prompt(system: str, own_text: str, task: str, answer_form: str, profile: str = "segment") -> str:
+def choose_system_prompt(system: str, own_text: str, task: str, answer_form: str, profile: str = "segment") -> str:
     """The system text; empty for `none`. `answer_form`: how `default` says what an answer to this prompt looks like."""
     everyone = profile == "population"
     if system == "default":

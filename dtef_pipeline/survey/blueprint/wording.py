@@ -40,23 +40,23 @@ ATTRIBUTE_LABELS = {
 }
 
 
-def option_letter(index: int) -> str:
+def format_option_letter(index: int) -> str:
     """a, b, ..., z, aa, ab, ..."""
     first, last = divmod(index, 26)
     return (string.ascii_lowercase[first - 1] if first else "") + string.ascii_lowercase[last]
 
 
-def attribute_label(attribute: str) -> str:
+def format_attribute(attribute: str) -> str:
     """`ageGroup` as people read it; an attribute of another survey is split at its capitals."""
     return ATTRIBUTE_LABELS.get(attribute) or re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]+", " ", attribute).capitalize()
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """A fraction as prompts write it: 0.4521 is `45.2%`."""
     return f"{100 * share:.1f}%"
 
 
-def in_a_row(items: Sequence[str]) -> str:
+def join_words(items: Sequence[str]) -> str:
     """`x`, `x and y`, `x, y and z`."""
     *first, last = items
     return f"{', '.join(first)} and {last}" if first else last
@@ -66,41 +66,43 @@ def profile(attribute: str, value: str) -> str:
     """The demographic profile; a segment of several attributes (`ageGroup+country`, `18-25, Kenya`) has a line each."""
     attributes = attribute.split("+")
     values = value.split(", ") if len(attributes) > 1 else [value]
-    lines = [f"{attribute_label(a)}: {v}" for a, v in zip(attributes, values, strict=True)]
+    lines = [f"{format_attribute(a)}: {v}" for a, v in zip(attributes, values, strict=True)]
     return "Demographic group\n" + "\n".join(lines)
 
 
-def population_profile() -> str:
+def write_population_profile() -> str:
     """What stands in the place of the demographic profile where the question is about everyone."""
     return "Respondents\nAll respondents of the survey"
 
 
-def options_listed(options: Sequence[str]) -> str:
+def list_lettered_options(options: Sequence[str]) -> str:
     """One line per option, with its letter."""
-    return "\n".join(f"{option_letter(i)}. {option}" for i, option in enumerate(options))
+    return "\n".join(f"{format_option_letter(i)}. {option}" for i, option in enumerate(options))
 
 
-def shares_listed(options: Sequence[str], shares: Sequence[float]) -> str:
+def list_lettered_shares(options: Sequence[str], shares: Sequence[float]) -> str:
     """One line per option, with its letter and its share in percent."""
-    return options_listed([f"{option}: {percent(share)}" for option, share in zip(options, shares, strict=True)])
+    return list_lettered_options([f"{option}: {format_percent(share)}" for option, share in zip(options, shares, strict=True)])
 
 
-def target_question(text: str, options: Sequence[str]) -> str:
+def write_target_question(text: str, options: Sequence[str]) -> str:
     """The one question of a prompt, with its options."""
-    return f"Question to predict\n{text}\n{options_listed(options)}"
+    return f"Question to predict\n{text}\n{list_lettered_options(options)}"
 
 
-def target_questions(questions: Sequence[tuple[str, Sequence[str]]]) -> str:
+def write_target_questions(questions: Sequence[tuple[str, Sequence[str]]]) -> str:
     """The questions of a batch (text and options of each), named Q1, Q2, ..."""
-    listed = [f"{batch_key(place)}. {text}\n{options_listed(options)}" for place, (text, options) in enumerate(questions)]
+    listed = [
+        f"{make_batch_key(place)}. {text}\n{list_lettered_options(options)}" for place, (text, options) in enumerate(questions)
+    ]
     return "\n\n".join(["Questions to predict" if len(listed) > 1 else "Question to predict", *listed])
 
 
-def batch_key(place: int) -> str:
+def make_batch_key(place: int) -> str:
     """The name of a question within its batch: `Q1` at place 0."""
     return f"Q{place + 1}"
 
 
-def population_answer(options: Sequence[str], population: Sequence[float]) -> str:
+def write_population_answer(options: Sequence[str], population: Sequence[float]) -> str:
     """How all respondents answered the target question, for the task `shift`."""
-    return f"How all respondents of the survey answered the question to predict\n{shares_listed(options, population)}"
+    return f"How all respondents of the survey answered the question to predict\n{list_lettered_shares(options, population)}"

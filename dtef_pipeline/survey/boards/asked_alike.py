@@ -24,7 +24,7 @@ class Way(NamedTuple):
         return own
 
 
-def asked_alike(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tuple[Way, pd.DataFrame]]:
+def group_by_way(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tuple[Way, pd.DataFrame]]:
     """The rows of each context level and condition, most context first; numbers of two groups never compare.
 
     `richest`: of each condition only the level of most context.

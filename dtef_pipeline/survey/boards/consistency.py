@@ -1,7 +1,7 @@
 """How much a model's accuracy truly differs between segments: a variance component instead of a raw standard deviation.
 
 The standard deviation of segment means grows with the noise of small samples and with the luck of which questions a segment answered. So the
-segments' deviations from each other (see `segment_deviations`) are taken as normal about effects with the standard deviation
+segments' deviations from each other (see `estimate_segment_deviations`) are taken as normal about effects with the standard deviation
 `segment_sd_true`, and about 0 where segments do not differ.
 """
 
@@ -14,12 +14,18 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Estimates, why_none
-from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.statistics.variance_ratio import variance_ratio
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Estimates, explain_missing
+from dtef_pipeline.statistics.ranks import rank_numbers
+from dtef_pipeline.statistics.variance_ratio import estimate_variance_ratio
 from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, WHY_NOT_TESTED
 from dtef_pipeline.survey.blueprint.options import ContextLevel
-from dtef_pipeline.survey.boards.segment_deviations import Draws, add_levels, codes, compared_cells, segment_deviations
+from dtef_pipeline.survey.boards.segment_deviations import (
+    Draws,
+    add_levels,
+    estimate_segment_deviations,
+    number_groups,
+    select_comparable_cells,
+)
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
@@ -28,7 +34,7 @@ _OF_TRUE_SPREAD = ("segment_sd_true", "segment_sd_low", "segment_sd_high", "segm
 _CANNOT_TELL = "too few segments and shared questions to tell segments from noise"
 
 
-def consistency_board(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
+def build_consistency_board(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
     """How evenly a model does over the segments: the spread of its segment means, smallest first."""
     names = [*KEYS.space, *KEYS.asked, *MODEL]
     series = ", ".join(KEYS.series)
@@ -51,21 +57,21 @@ def consistency_board(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFram
         loaded = cells[[*names, "score", "n_ok", "n_answered"]]
         connection.register("cells", pa.Table.from_pandas(loaded, preserve_index=False))
         found = connection.execute(sql).df()
-    return ranked_by(found, "segment_sd").assign(metric=options.metric)
+    return rank_by_spread(found, "segment_sd").assign(metric=options.metric)
 
 
-def ranked_by(frame: pd.DataFrame, spread: str) -> pd.DataFrame:
+def rank_by_spread(frame: pd.DataFrame, spread: str) -> pd.DataFrame:
     """Rows of a consistency board with their `rank` by a column of spreads, the smallest first, and in its order.
 
     Rows that were asked in the same way stand together and are ranked together; a row whose spread is null has no rank and stands last.
     """
     group = frame.groupby(list(KEYS.asked), sort=False).ngroup()
-    rank = pd.Series(ranks(frame[spread], group, highest_first=False), index=frame.index).astype("Int64")
+    rank = pd.Series(rank_numbers(frame[spread], group, highest_first=False), index=frame.index).astype("Int64")
     order = frame.assign(group=group, rank=rank).sort_values(["group", "rank", *MODEL], na_position="last")
     return order.drop(columns="group").reset_index(drop=True)
 
 
-def with_fewer_segments(frame: pd.DataFrame) -> pd.Series:
+def add_segment_cautions(frame: pd.DataFrame) -> pd.Series:
     """The notes of a consistency board, each with a caution where other models asked in the same way have a score in more segments."""
     most = frame.groupby(list(KEYS.asked), sort=False)["n_segments"].transform("max")
     cautions = [
@@ -80,7 +86,7 @@ def with_fewer_segments(frame: pd.DataFrame) -> pd.Series:
     )
 
 
-def consistency_components(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None = None) -> pd.DataFrame:
+def estimate_consistency(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None = None) -> pd.DataFrame:
     """One row per (model, model_variant, context_level, condition), over its scored `cells` (as of `load_cells`).
 
     `segment_sd_expected`: standard deviation of the segment means that would be seen without any segment effect, from sample sizes, the
@@ -89,38 +95,38 @@ def consistency_components(cells: pd.DataFrame, options: BoardOptions, noise: Dr
     test). `consistency_note`: why something is null, or that ceilings are not known and scores are not adjusted for sample size. A baseline
     that contains the segments' own answers has `segment_sd_expected` only.
 
-    Segments are those of one round, compared with all others of the round; `noise` (cells, replicates) as of `sampling_noise`.
+    Segments are those of one round, compared with all others of the round; `noise` (cells, replicates) as of `estimate_sampling_noise`.
     """
     scored = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
     rows = [
-        dict(zip(KEYS.series, key, strict=True)) | _components(own, options, noise)
+        dict(zip(KEYS.series, key, strict=True)) | _estimate_spread_components(own, options, noise)
         for key, own in scored.groupby(list(KEYS.series), observed=True, sort=False)
     ]
     frame = pd.DataFrame(rows, columns=[*KEYS.series, *_COMPONENTS, "consistency_note"])
     return frame.astype(dict.fromkeys(_COMPONENTS, "float64"))
 
 
-def _components(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None) -> dict[str, object]:
+def _estimate_spread_components(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None) -> dict[str, object]:
     unknown: dict[str, object] = dict.fromkeys(_COMPONENTS)
     used = add_levels(cells, options.metric)
     batteries, model = used[KEYS.cluster].nunique(), used["model"].iloc[0]
     if used[list(KEYS.space)].drop_duplicates().shape[0] < 2:
         return unknown | {"consistency_note": "one segment"}
     if batteries < MIN_CLUSTERS:
-        return unknown | {"consistency_note": why_none(batteries, KEYS.cluster_noun, "estimate and no test")}
+        return unknown | {"consistency_note": explain_missing(batteries, KEYS.cluster_noun, "estimate and no test")}
     # A round of too few batteries says as little beside others as alone.
     used = used[used.groupby("round", observed=True)[KEYS.cluster].transform("nunique") >= MIN_CLUSTERS]
-    used = compared_cells(used, "level")
+    used = select_comparable_cells(used, "level")
     if not len(used):
         return unknown | {"consistency_note": _CANNOT_TELL}
-    segment = codes(used, KEYS.space)
-    found = segment_deviations(used, "level", segment, noise, options.subject)
+    segment = number_groups(used, KEYS.space)
+    found = estimate_segment_deviations(used, "level", segment, noise, options.subject)
     if not (found.se > 0).all():
         return unknown | {"consistency_note": _CANNOT_TELL}
     notes = [] if used["ceiling"].notna().any() else ["ceilings are not known: not adjusted for sample size"]
     notes += [WHY_NOT_TESTED] if model in CONTAIN_THE_SEGMENT else []
     means = np.bincount(segment, used["score"]) / np.bincount(segment)
-    parts = _parts(found, means, used["round"].nunique())
+    parts = _split_spread(found, means, used["round"].nunique())
     return (
         parts
         | (dict.fromkeys(_OF_TRUE_SPREAD) if model in CONTAIN_THE_SEGMENT else {})
@@ -128,7 +134,7 @@ def _components(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None)
     )
 
 
-def _parts(found: Estimates, means: Floats, rounds: int) -> dict[str, object]:
+def _split_spread(found: Estimates, means: Floats, rounds: int) -> dict[str, object]:
     """The components, from how far each segment lies from the others of its round, and from `means` (segments,)."""
     # A segment lies from the mean of all, itself included, by this share of how far it lies from the others.
     share = (len(means) - rounds) / len(means)
@@ -141,7 +147,7 @@ def _parts(found: Estimates, means: Floats, rounds: int) -> dict[str, object]:
         off = effects - weight @ effects / weight.sum()
         return float(weight @ off**2 / (len(means) - rounds))
 
-    ratio = variance_ratio(statistic, len(means) - rounds, found.degrees[0])
+    ratio = estimate_variance_ratio(statistic, len(means) - rounds, found.degrees[0])
     expected = np.sqrt((means - effects).var(ddof=1) + residual)
     components = (float(np.sqrt(part * residual)) for part in ratio[:3])
     return dict(zip(_COMPONENTS, (float(expected), *components, ratio.p), strict=True))

@@ -13,21 +13,21 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.boards.cells import cells_sql, has_table, parameters, scores_of_this_version, with_clusters
+from dtef_pipeline.boards.cells import add_clusters, cells_sql, has_table, parameters, require_current_scores
 from dtef_pipeline.boards.costs import requests_sql
-from dtef_pipeline.boards.families import disagreement
+from dtef_pipeline.boards.families import describe_disagreement
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.differences import (
     MARGIN,
-    cluster_sums,
-    paired_statistics,
+    compute_paired_statistics,
     places,
+    remove_rounding,
+    sum_by_cluster,
     verdicts,
-    without_rounding,
 )
 from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
-from dtef_pipeline.survey.experiments import Asked
+from dtef_pipeline.survey.experiments import ConditionModel
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
 
@@ -49,7 +49,9 @@ _READ_IN_BOTH = {
 _STATISTICS = [*_DECIDED_BY[:-2], "margin", "decision", "note", *_READ_IN_BOTH.values()]
 
 
-def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions) -> pd.DataFrame:
+def load_paired_cells(
+    connection: duckdb.DuckDBPyConnection, asked: Sequence[ConditionModel], options: SurveyBoardOptions
+) -> pd.DataFrame:
     """The scored and unscored cells of an experiment, each beside the same cell of the same model in the first condition.
 
     `connection` has a `scores` view; `options.snapshot` is set, for responses of several snapshots do not compare. Columns: `model`,
@@ -58,7 +60,7 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
     `parsed_score` (of parsed predictions alone), `first_score`, `first_parsed`, `n_total`, `n_ok`, `n_answered` (predictions).
     """
     connection.execute("SET threads = 1")
-    connection.register("asked", _asked_frame(asked))
+    connection.register("asked", _build_asked_frame(asked))
     pair = ", ".join(KEYS.pair)
     query = f"""
         {cells_sql(connection, options)}
@@ -74,15 +76,15 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
         FROM placed LEFT JOIN first USING (model, {pair}, context_place)
         ORDER BY placed.model_place, placed.condition_place, {pair}, context_place
         """
-    with scores_of_this_version(KEYS):
+    with require_current_scores(KEYS):
         found = connection.execute(query, parameters(options)).df()
     connection.unregister("asked")
-    return with_clusters(found, connection, options.subject)
+    return add_clusters(found, connection, options.subject)
 
 
-def compared(
+def compare_conditions(
     connection: duckdb.DuckDBPyConnection,
-    asked: Sequence[Asked],
+    asked: Sequence[ConditionModel],
     options: SurveyBoardOptions,
     *,
     margin: float = MARGIN,
@@ -90,25 +92,26 @@ def compared(
 ) -> pd.DataFrame:
     """The `comparison` of the models that were asked in two conditions or more at a level; `segments`: of these only, if any are named.
 
-    `connection` as of `paired_cells`; without `predictions` it has no tokens and costs. No rows: nothing can be compared.
+    `connection` as of `load_paired_cells`; without `predictions` it has no tokens and costs. No rows: nothing can be compared.
     """
-    cells = paired_cells(connection, asked, options)
+    cells = load_paired_cells(connection, asked, options)
     cells = cells[cells["segment"].isin(segments)] if segments else cells
     several = cells.groupby(_AT_LEVEL)["condition"].transform("nunique") > 1
     paid = (
-        condition_usage(connection, asked, options, cells)
+        load_condition_usage(connection, asked, options, cells)
         if has_table(connection, "predictions")
         else pd.DataFrame(columns=_PAID_COLUMNS)
     )
-    return comparison(cells[several], paid, margin=margin)
+    return compare_paired_cells(cells[several], paid, margin=margin)
 
 
-def comparison(cells: pd.DataFrame, usage: pd.DataFrame, *, margin: float = MARGIN) -> pd.DataFrame:
+def compare_paired_cells(cells: pd.DataFrame, usage: pd.DataFrame, *, margin: float = MARGIN) -> pd.DataFrame:
     """Each model in each condition against the first condition, over the cells that both have a score for, of those asked in every condition.
 
     Each context level is compared by itself, as if the others had not been asked; its rows stand together, levels in their order.
 
-    `cells` as of `paired_cells`, `usage` as of `condition_usage`. Columns: `model`, `condition`, `context_level`, `n_pairs`, `score` and
+    `cells` as of `load_paired_cells`, `usage` as of `load_condition_usage`. Columns: `model`, `condition`, `context_level`, `n_pairs`,
+    `score` and
     `first_score` (means over the pairs), `difference` (their difference; null in the first condition, which is compared with nothing),
     `low` and `high` (95 % interval), `p` (t test by whole batteries), `p_adjusted` (over the rows of the level, by Holm), `n_questions`,
     `n_batteries`, `margin`, `decision`, `note`, the same as `parsed_...` of the pairs that were answered readably in both conditions
@@ -118,10 +121,10 @@ def comparison(cells: pd.DataFrame, usage: pd.DataFrame, *, margin: float = MARG
     """
     if not 0 < margin < 1:
         raise ConfigError(f"margin {margin}: allowed: a difference of scores above 0 and below 1, such as {MARGIN}")
-    cells = asked_everywhere(cells)
+    cells = filter_asked_everywhere(cells)
     levels = sorted(cells["context_place"].unique()) or [0]
     parts = [
-        _at_level(
+        _compare_at_level(
             cells[cells["context_place"] == level],
             usage[usage["context_place"] == level].drop(columns="context_place"),
             margin,
@@ -131,9 +134,9 @@ def comparison(cells: pd.DataFrame, usage: pd.DataFrame, *, margin: float = MARG
     return pd.concat(parts, ignore_index=True)
 
 
-def _at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float) -> pd.DataFrame:
+def _compare_at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float) -> pd.DataFrame:
     """The rows of one context level; `cells` and `usage` are its own."""
-    paired = _without_rounding(cells[cells["score"].notna() & cells["first_score"].notna()])
+    paired = _remove_pair_rounding(cells[cells["score"].notna() & cells["first_score"].notna()])
     means = paired.groupby(_COMPARED_BY)[["score", "first_score"]].mean().assign(n_pairs=paired.groupby(_COMPARED_BY).size())
     table = cells.groupby(_COMPARED_BY, sort=False)[["context_level", "condition_place", "n_total", "n_ok", "n_answered"]].agg(
         {"context_level": "first", "condition_place": "first", "n_total": "sum", "n_ok": "sum", "n_answered": "sum"}
@@ -142,7 +145,7 @@ def _at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float) -> pd.Dat
     table["n_pairs"] = table["n_pairs"].fillna(0).astype(int)
     table["difference"] = (table["score"] - table["first_score"]).where(table["condition_place"] > 0)
     table["parse_rate"] = table["n_ok"] / table["n_answered"].where(table["n_answered"] > 0)
-    table = _with_decisions(table, paired[paired["condition_place"] > 0], margin)
+    table = _add_decisions(table, paired[paired["condition_place"] > 0], margin)
     compared = table["condition_place"] > 0
     table["margin"] = np.where(compared, margin, np.nan)
     table[_N_BEHIND] = table[_N_BEHIND].astype("Int64")
@@ -150,12 +153,12 @@ def _at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float) -> pd.Dat
     return table[columns].reset_index().merge(usage, on=_COMPARED_BY, how="left")
 
 
-def _with_decisions(table: pd.DataFrame, paired: pd.DataFrame, margin: float) -> pd.DataFrame:
+def _add_decisions(table: pd.DataFrame, paired: pd.DataFrame, margin: float) -> pd.DataFrame:
     """`table` with what `paired` decides, by the policy and by parsed scores alone, and why where it decides nothing."""
     decided = _decide(paired, margin).set_index(_COMPARED_BY)
     readable = paired.assign(score=paired["parsed_score"], first_score=paired["first_parsed"])
     if not readable.equals(paired):
-        readable = _without_rounding(readable[readable["score"].notna() & readable["first_score"].notna()])
+        readable = _remove_pair_rounding(readable[readable["score"].notna() & readable["first_score"].notna()])
         of_parsed = _decide(readable, margin).set_index(_COMPARED_BY)
     else:
         of_parsed = decided
@@ -163,23 +166,23 @@ def _with_decisions(table: pd.DataFrame, paired: pd.DataFrame, margin: float) ->
     compared = table["condition_place"] > 0
     unpaired = compared & (table["n_pairs"] == 0)
     table.loc[unpaired, [*_N_BEHIND, "decision", "note"]] = (0, 0, DECISIONS[-1], "no pair has a score in both conditions")
-    unread = compared & ((table["n_ok"] == 0) | _of_first(table, "n_ok").eq(0)) & ~unpaired
+    unread = compared & ((table["n_ok"] == 0) | _take_first_condition(table, "n_ok").eq(0)) & ~unpaired
     table.loc[unread, ["decision", "note"]] = (DECISIONS[-1], "no answer could be read in one of the two")
     none_read = compared & table["n_parsed_pairs"].isna()
     table.loc[none_read, ["n_parsed_pairs", "parsed_decision", "parsed_note"]] = (0, DECISIONS[-1], "")
-    said = table.rename(columns={"decision": "verdict", "parsed_decision": "parsed_verdict"})
-    table["parsed_note"] = disagreement(said, SCORED, "were answered readably in both conditions", {})
+    renamed_table = table.rename(columns={"decision": "verdict", "parsed_decision": "parsed_verdict"})
+    table["parsed_note"] = describe_disagreement(renamed_table, SCORED, "were answered readably in both conditions", {})
     table["parsed_note"] = table["parsed_note"].where(compared)
     return table.astype({"n_parsed_pairs": "Int64"})
 
 
-def _without_rounding(paired: pd.DataFrame) -> pd.DataFrame:
+def _remove_pair_rounding(paired: pd.DataFrame) -> pd.DataFrame:
     """The pairs, with equal scores where only the order of addition tells them apart: their difference is exactly 0."""
-    apart = without_rounding((paired["score"] - paired["first_score"]).to_numpy(), paired["score"].to_numpy())
+    apart = remove_rounding((paired["score"] - paired["first_score"]).to_numpy(), paired["score"].to_numpy())
     return paired.assign(score=np.where(apart == 0, paired["first_score"], paired["score"]))
 
 
-def _of_first(table: pd.DataFrame, name: str) -> pd.Series:
+def _take_first_condition(table: pd.DataFrame, name: str) -> pd.Series:
     """A column's value in the first condition of each row's model."""
     first = table[name].where(table["condition_place"] == 0)
     return first.groupby(level="model").transform("first")
@@ -190,10 +193,10 @@ def _decide(paired: pd.DataFrame, margin: float) -> pd.DataFrame:
     column, rows = places(paired, _COMPARED_BY)
     cluster, clusters = places(paired, ["cluster"])
     shape = (len(clusters), len(rows))
-    sums = cluster_sums(cluster, column, paired["score"] - paired["first_score"], shape)
-    statistics = paired_statistics(
+    sums = sum_by_cluster(cluster, column, paired["score"] - paired["first_score"], shape)
+    statistics = compute_paired_statistics(
         sums,
-        cluster_sums(cluster, column, np.ones(len(paired)), shape),
+        sum_by_cluster(cluster, column, np.ones(len(paired)), shape),
         noun=KEYS.cluster_noun,
     )
     table = pd.concat([rows, statistics.rename(columns={"n_clusters": "n_batteries"})], axis=1)
@@ -205,26 +208,28 @@ def _decide(paired: pd.DataFrame, margin: float) -> pd.DataFrame:
     return table
 
 
-def asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
-    """Of `paired_cells` those that a model was asked in all its conditions of the level: what was asked in one alone compares with nothing."""
+def filter_asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
+    """Of `load_paired_cells` those that a model was asked in all its conditions of the level: what was asked in one alone compares with
+    nothing.
+    """
     cell = [*_AT_LEVEL, *KEYS.pair]
     in_conditions = cells.groupby(cell)["condition"].transform("nunique")
     return cells[in_conditions == cells.groupby(_AT_LEVEL)["condition"].transform("nunique")]
 
 
-def condition_usage(
-    connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions, cells: pd.DataFrame
+def load_condition_usage(
+    connection: duckdb.DuckDBPyConnection, asked: Sequence[ConditionModel], options: SurveyBoardOptions, cells: pd.DataFrame
 ) -> pd.DataFrame:
     """Tokens and dollars of each model in each condition at each context level, of the requests for the cells that are compared.
 
-    `cells` as of `paired_cells`: what was asked in one condition alone does not count. Columns: `model`, `condition`, `context_place`,
+    `cells` as of `load_paired_cells`: what was asked in one condition alone does not count. Columns: `model`, `condition`, `context_place`,
     `prompt_tokens`, `completion_tokens`, `cost_usd` (null: no known price), `unpriced` (responses).
 
     `connection` has a `predictions` view. A request that two conditions share counts in one of them, as everywhere. Baselines have no rows.
     """
     place = [*_COMPARED_BY, *KEYS.pair, "context_place"]
-    connection.register("asked", _asked_frame(asked))
-    connection.register("compared", asked_everywhere(cells)[place])
+    connection.register("asked", _build_asked_frame(asked))
+    connection.register("compared", filter_asked_everywhere(cells)[place])
     wanted: Mapping[str, object] = {"snapshot": options.snapshot, "rounds": list(options.rounds)}
     how = "asked.variant = {0}.model_variant AND asked.condition = {0}.condition AND asked.context_level = {0}.context_level"
     found = connection.execute(
@@ -250,7 +255,7 @@ def condition_usage(
     return found
 
 
-def _asked_frame(asked: Sequence[Asked]) -> pd.DataFrame:
+def _build_asked_frame(asked: Sequence[ConditionModel]) -> pd.DataFrame:
     """One row per (model, condition, context level), with their places in the experiment."""
     models = {name: place for place, name in enumerate(dict.fromkeys(one.model for one in asked))}
     names = {name: place for place, name in enumerate(dict.fromkeys(one.name for one in asked))}

@@ -8,20 +8,20 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.boards.cells import has_table, scores_of_this_version
+from dtef_pipeline.boards.cells import has_table, require_current_scores
 from dtef_pipeline.identity import digest
-from dtef_pipeline.survey.answer_scales.batteries import BY_SURVEY, linked_batteries
-from dtef_pipeline.survey.identity import question_key, round_order
+from dtef_pipeline.survey.answer_scales.batteries import BY_SURVEY, link_batteries
+from dtef_pipeline.survey.identity import make_question_key, make_round_order
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import QUESTION_BATTERIES
-from dtef_pipeline.survey.wording import Wording, common
+from dtef_pipeline.survey.wording import Wording, count_common_words
 
 _GIVEN = "linked_batteries"
 _SHARED_WORDS = 3
 """Words that texts must share to be shown as what they share."""
 
 
-def question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+def load_question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     """`cluster`, the linked battery, of each (round, question_id) of `survey_responses`; no rows where there is no such table.
 
     Those of `take_links`, where a connection to some of the rounds was given them: rounds that are left out link batteries too.
@@ -32,79 +32,79 @@ def question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         return pd.DataFrame(connection.table(_GIVEN).df())
     if not has_table(connection, "survey_responses"):
         return pd.DataFrame(columns=[*KEYS.shared_item, "cluster"], dtype="str")
-    return asked_questions(connection)[[*KEYS.shared_item, "cluster"]]
+    return load_linked_questions(connection)[[*KEYS.shared_item, "cluster"]]
 
 
 def take_links(connection: duckdb.DuckDBPyConnection, clusters: pd.DataFrame) -> None:
-    """Let `question_clusters` be these, of all rounds, whichever rounds the connection has."""
+    """Let `load_question_clusters` be these, of all rounds, whichever rounds the connection has."""
     connection.register(_GIVEN, clusters)
 
 
-def asked_questions(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+def load_linked_questions(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     """One row per question of a round of `survey_responses`: its battery, text and options, and its linked battery as `cluster`.
 
     Raises WarehouseError for a survey that was ingested by a version without batteries.
     """
     question = ", ".join(KEYS.shared_item)
-    with scores_of_this_version(KEYS):
+    with require_current_scores(KEYS):
         asked = connection.execute(
             f"""SELECT {question}, min(battery) AS battery, min(question_text) AS question_text, min(options) AS options
                 FROM survey_responses WHERE battery IS NOT NULL AND options IS NOT NULL AND question_text IS NOT NULL
                 GROUP BY {question} ORDER BY {question}"""
         ).df()
-    return asked.assign(cluster=linked_batteries(asked))
+    return asked.assign(cluster=link_batteries(asked))
 
 
-def questionnaires(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """`asked_questions` in the order of rounds and questionnaires; `same_item` is equal where text and options are."""
+def load_questionnaires(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """`load_linked_questions` in the order of rounds and questionnaires; `same_item` is equal where text and options are."""
     places = connection.execute(
         "SELECT round, question_id, min(question_order) AS place FROM survey_responses GROUP BY ALL"
     ).df()
-    found = asked_questions(connection).merge(places, on=["round", "question_id"])
-    found = found.assign(order=found["round"].map(round_order)).sort_values(["order", "place"], ignore_index=True)
-    keys = [digest(*question_key(*one)) for one in zip(found["question_text"], found["options"], strict=True)]
+    found = load_linked_questions(connection).merge(places, on=["round", "question_id"])
+    found = found.assign(order=found["round"].map(make_round_order)).sort_values(["order", "place"], ignore_index=True)
+    keys = [digest(*make_question_key(*one)) for one in zip(found["question_text"], found["options"], strict=True)]
     return found.assign(same_item=keys)
 
 
-def question_batteries(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+def build_question_batteries(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """One row of schema QUESTION_BATTERIES per question of a round; without rows where there is no `survey_responses`.
 
     Raises WarehouseError for a survey that was ingested by a version without batteries.
     """
     if not has_table(connection, "survey_responses"):
         return QUESTION_BATTERIES.empty_table()
-    asked = questionnaires(connection)
-    why = {cluster: why_linked(own) for cluster, own in asked.groupby("cluster", sort=False)}
+    asked = load_questionnaires(connection)
+    why = {cluster: explain_link(own) for cluster, own in asked.groupby("cluster", sort=False)}
     rows = asked.assign(linked_battery=asked["cluster"], why=asked["cluster"].map(why))[QUESTION_BATTERIES.names]
     return pa.Table.from_pandas(rows, schema=QUESTION_BATTERIES, preserve_index=False).replace_schema_metadata(None)
 
 
-def why_linked(own: pd.DataFrame) -> str:
+def explain_link(own: pd.DataFrame) -> str:
     """Why the questions of one linked battery are together; empty where there is a single one. `own`: its rows of `questionnaires`."""
-    return "; ".join(dict.fromkeys(_reasons(own)))
+    return "; ".join(dict.fromkeys(_list_link_reasons(own)))
 
 
-def _reasons(own: pd.DataFrame) -> Iterator[str]:
+def _list_link_reasons(own: pd.DataFrame) -> Iterator[str]:
     for _, rows in own.groupby(["round", "battery"], sort=False):
         name = str(rows["battery"].iloc[0])
         items = rows.drop_duplicates("same_item")
         if name.startswith(BY_SURVEY):
             yield f"named {name.removeprefix(BY_SURVEY)} by the survey"
         elif len(items) > 1:
-            yield _shared(list(items["question_text"]), list(items["options"]))
+            yield _describe_shared_wording(list(items["question_text"]), list(items["options"]))
     if own.groupby("same_item")["round"].nunique().max() > 1:
         yield "questions asked in several rounds"
     elif len({*own["round"]}) > 1:
         yield "questions in other words or over other options in another round"
 
 
-def _shared(texts: Sequence[str], options: Sequence[Sequence[str]]) -> str:
+def _describe_shared_wording(texts: Sequence[str], options: Sequence[Sequence[str]]) -> str:
     """What the questions of one block have in common, in words."""
     words = [question.split() for question in texts]
-    opening, ending = common(words), common([[*reversed(own)] for own in words])
+    opening, ending = count_common_words(words), count_common_words([[*reversed(own)] for own in words])
     if opening >= _SHARED_WORDS:
         return f"one stem: “{' '.join(words[0][:opening])} …”"
     if ending >= _SHARED_WORDS:
         return f"one stem: “… {' '.join(words[0][-ending:])}”"
-    lacking = not any(Wording.of(question, own).asks for question, own in zip(texts, options, strict=True))
+    lacking = not any(Wording.reduce_wording(question, own).asks for question, own in zip(texts, options, strict=True))
     return "items of one list over one scale" if lacking else "asked next to each other over one scale, or again later"

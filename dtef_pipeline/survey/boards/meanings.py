@@ -133,7 +133,7 @@ def view_columns(by: str) -> tuple[str, ...]:
     return (*BY_NAME[by].columns, *more)
 
 
-def subject_columns(by: str) -> tuple[str, ...]:
+def list_subject_columns(by: str) -> tuple[str, ...]:
     """Those of `view_columns` that are shown however narrow the terminal is."""
     return (*BY_NAME[by].kept, *(METRICS if _is_by_metric(by) else ()))
 
@@ -142,24 +142,24 @@ def _is_by_metric(by: str) -> bool:
     return MEANINGS.get(BY_NAME[by].table) is METRIC_RANKS
 
 
-def meanings(by: str) -> Mapping[str, str]:
+def list_meanings(by: str) -> Mapping[str, str]:
     """What the columns of a view mean, in a line each: all that are shown but the PLAIN ones."""
     table = BY_NAME[by].table
     known = dict(MEANINGS[table]) if table in MEANINGS else {field.name: description(field) for field in TESTS[table]}
     lower = next((known[low] for low, _ in SHOWN_INTERVALS if low in known), BOARD_COLUMNS["score_low"])
-    known["interval"] = _of_interval(lower)
-    known |= {name: _of_interval(BOARD_COLUMNS[ENDS[value][0]]) for name, value in OWN_INTERVALS.items()}
+    known["interval"] = _describe_interval(lower)
+    known |= {name: _describe_interval(BOARD_COLUMNS[ENDS[value][0]]) for name, value in OWN_INTERVALS.items()}
     if _is_by_metric(by):
-        known |= {name: f"{known[name]}; in brackets the {_lowered(known[f'{name}_rank'])}" for name in METRICS}
-    known["questions"] = f"{BOARD_COLUMNS['n_questions']}; in brackets the {_lowered(BOARD_COLUMNS['n_batteries'])}"
+        known |= {name: f"{known[name]}; in brackets the {_lower_first_letter(known[f'{name}_rank'])}" for name in METRICS}
+    known["questions"] = f"{BOARD_COLUMNS['n_questions']}; in brackets the {_lower_first_letter(BOARD_COLUMNS['n_batteries'])}"
     names = (*view_columns(by), "condition")
     return {name: known[name] for name in names if name not in PLAIN}
 
 
-def _of_interval(lower: str) -> str:
+def _describe_interval(lower: str) -> str:
     """The meaning of an interval, from that of its lower end."""
     return lower.removeprefix("Lower end of the ").partition(";")[0]
 
 
-def _lowered(text: str) -> str:
+def _lower_first_letter(text: str) -> str:
     return text[0].lower() + text[1:]

@@ -29,11 +29,11 @@ from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.matrices import (
     EFFECTIVE,
     Places,
+    add_effective,
+    build_matrix,
+    compute_scale_ranks,
     has_listed_order,
-    matrix,
     sample_sizes,
-    scale_ranks,
-    with_effective,
 )
 from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.tables import DISTANCES
@@ -62,12 +62,14 @@ class SamplingNoise:
     pair: Places  # (rows,)
     others: Deviations  # (pairs + 1, replicates) of the leave-one-out mean
 
-    def of(self, rows: Places) -> SamplingNoise:
+    def select_cells(self, rows: Places) -> SamplingNoise:
         """That of some of the cells."""
         return replace(self, score=self.score[rows], pair=self.pair[rows])
 
 
-def sampling_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions) -> SamplingNoise | None:
+def estimate_sampling_noise(
+    connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions
+) -> SamplingNoise | None:
     """The noise of `cells` (of `load_cells`) under the board's metric; None where there is no table `survey_responses`.
 
     `connection` has `scores` as well. A cell's deviation is the mean over its scored draws; a draw that could not be parsed has its score
@@ -75,16 +77,16 @@ def sampling_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, o
     """
     if not has_table(connection, "survey_responses"):
         return None
-    names = ", ".join(effective_sql(connection) if name == EFFECTIVE else name for name in DRAWN_FROM)
-    survey = with_size(connection.sql(f"SELECT {names} FROM survey_responses ORDER BY ALL").to_arrow_table())
-    pair = _pairs(survey, cells)
+    names = ", ".join(effective_n_sql(connection) if name == EFFECTIVE else name for name in DRAWN_FROM)
+    survey = filter_with_size(connection.sql(f"SELECT {names} FROM survey_responses ORDER BY ALL").to_arrow_table())
+    pair = _find_survey_rows(survey, cells)
     samples = list(draw_answers(survey, np.unique(pair[pair >= 0]), np.random.default_rng(options.seed)))
-    row, predicted = _predictions(connection, cells)
+    row, predicted = _load_predictions(connection, cells)
     sums = score_anew(samples, Predictions(cells["model"], pair, row, predicted), options.metric)
     unread = (cells["n_answered"] - cells["n_ok"]).to_numpy(dtype=np.float64)
     np.divide(sums.score, np.maximum(sums.draws + unread, 1).astype(np.float32)[:, None], out=sums.score)
     known = np.where(pair < 0, len(survey), pair)
-    return SamplingNoise(sums.score, known, _others(survey, samples, options.metric))
+    return SamplingNoise(sums.score, known, _compute_marginal_deviations(survey, samples, options.metric))
 
 
 class Predictions(NamedTuple):
@@ -113,14 +115,14 @@ def score_anew(samples: Iterable[AnswerSamples], given: Predictions, metric: str
     return sums
 
 
-def _pairs(survey: pa.Table, cells: pd.DataFrame) -> Places:
+def _find_survey_rows(survey: pa.Table, cells: pd.DataFrame) -> Places:
     """The survey's row of each cell, -1 where it has none."""
     known = pd.MultiIndex.from_frame(survey.select(list(KEYS.pair)).to_pandas())
     back, asked = identify(cells, KEYS.pair)
     return np.asarray(known.get_indexer(pd.MultiIndex.from_frame(asked.astype(str))).astype(np.int64)[back])
 
 
-def _predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> tuple[Places, pa.Array]:
+def _load_predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> tuple[Places, pa.Array]:
     """Parsed predictions behind the cells: the cell of each, in their order, and the distributions."""
     chosen = cells[list(KEYS.row)].assign(row=np.arange(len(cells)))
     connection.register("noise_cells", chosen)
@@ -147,43 +149,43 @@ def _score_draws(
         for of_answers, how in zip(moving, (sample.population, sample.others), strict=True):
             some = np.flatnonzero(of_answers[cell])
             moved[some] = how(at[some]) if len(some) else 0
-        shown = _moved(matrix(predicted, sample.k, block), moved)
-        scored = _scores(metric, shown, sample, at).reshape(-1, REPLICATES)
+        shown = _move_predictions(build_matrix(predicted, sample.k, block), moved)
+        scored = _score_samples(metric, shown, sample, at).reshape(-1, REPLICATES)
         first = np.flatnonzero(np.diff(cell, prepend=-1))
-        sums.score[cell[first]] += np.add.reduceat(_deviations(scored), first, axis=0)
+        sums.score[cell[first]] += np.add.reduceat(_compute_deviations(scored), first, axis=0)
         sums.draws[cell[first]] += np.add.reduceat(np.isfinite(scored[:, 0]).astype(np.float64), first)
 
 
-def _moved(predicted: Floats, moved: Floats) -> Floats:
+def _move_predictions(predicted: Floats, moved: Floats) -> Floats:
     """Predictions (rows, k) as rows for each replicate, (rows x replicates, k), each with what it `moved` (rows, replicates, k)."""
     return np.maximum(predicted[:, None] + moved, 0).reshape(-1, predicted.shape[1])
 
 
-def _scores(metric: str, predicted: Floats, sample: AnswerSamples, places: Places) -> Floats:
+def _score_samples(metric: str, predicted: Floats, sample: AnswerSamples, places: Places) -> Floats:
     """Similarities (places x replicates,), NaN where the metric has no value."""
     answers = sample.rows(places)
     values = getattr(metrics, metric)(predicted, answers)
     if metric == "emd_normalized":
-        for ranks, rows in _other_orders(sample, places):
+        for ranks, rows in _iterate_other_orders(sample, places):
             values[rows] = metrics.emd_normalized_on_scale(predicted[rows], answers[rows], ranks)
         values[~np.repeat(sample.ordinal[places], REPLICATES)] = np.nan
     return np.asarray(1 - values if metric in DISTANCES else values)
 
 
-def _other_orders(sample: AnswerSamples, places: Places) -> Iterator[tuple[Places, npt.NDArray[np.bool_]]]:
+def _iterate_other_orders(sample: AnswerSamples, places: Places) -> Iterator[tuple[Places, npt.NDArray[np.bool_]]]:
     """All ranks (k,) of options on a scale but the listed order, and which rows (places x replicates,) have them."""
     ranks = sample.ranks[places]
     for some in np.unique(ranks[~has_listed_order(ranks)], axis=0):
         yield some, np.repeat((ranks == some).all(axis=1), REPLICATES)
 
 
-def _deviations(values: Floats) -> Deviations:
+def _compute_deviations(values: Floats) -> Deviations:
     """(rows, replicates) from the rows' means, with the variance that one of many replicates would have; 0 where there is no value."""
     centred = values - values.mean(axis=1, keepdims=True)
     return np.where(np.isfinite(centred), centred * np.sqrt(REPLICATES / (REPLICATES - 1)), 0).astype(np.float32)
 
 
-def _others(survey: pa.Table, samples: list[AnswerSamples], metric: str) -> Deviations:
+def _compute_marginal_deviations(survey: pa.Table, samples: list[AnswerSamples], metric: str) -> Deviations:
     """Deviations (pairs + 1, replicates) of the leave-one-out distribution."""
     others = np.zeros((len(survey) + 1, REPLICATES), dtype=np.float32)
     lists = survey["others"].combine_chunks()
@@ -191,19 +193,19 @@ def _others(survey: pa.Table, samples: list[AnswerSamples], metric: str) -> Devi
     for sample in samples:
         some = np.flatnonzero(known[sample.pairs])
         if len(some):
-            predicted = _moved(matrix(lists, sample.k, sample.pairs[some]), sample.others(some))
-            scored = _scores(metric, predicted, sample, some).reshape(-1, REPLICATES)
-            others[sample.pairs[some]] = _deviations(scored)
+            predicted = _move_predictions(build_matrix(lists, sample.k, sample.pairs[some]), sample.others(some))
+            scored = _score_samples(metric, predicted, sample, some).reshape(-1, REPLICATES)
+            others[sample.pairs[some]] = _compute_deviations(scored)
     return others
 
 
-def segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
+def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
     """Deviations (scores, replicates) of each of a segment's `scores` under its own metric, 0 on average.
 
     `survey`: the columns NEEDED of the segment. 0 where nothing was read, where the survey has no such question with as many options, and
     where its n is unknown.
     """
-    known = with_size(with_effective(survey).select(NEEDED)).sort_by(KEYS.item)
+    known = filter_with_size(add_effective(survey).select(NEEDED)).sort_by(KEYS.item)
     noise = np.zeros((len(scores), REPLICATES), dtype=np.float32)
     pair = pc.fill_null(pc.index_in(scores[KEYS.item], known[KEYS.item].combine_chunks()), -1).to_numpy().astype(np.int64)
     options, given = (
@@ -211,7 +213,7 @@ def segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
     )
     read = np.flatnonzero(pc.equal(scores["status"], "ok").to_numpy() & (pair >= 0))
     read = read[options[pair[read]] == given[read]]
-    answers = pa.concat_tables([known.select(DRAWN_FROM), _other_people(known)])
+    answers = pa.concat_tables([known.select(DRAWN_FROM), _select_other_people(known)])
     samples = list(draw_answers(answers, np.unique(pair[read]), np.random.default_rng(SEED)))
     metric = scores["metric"].to_numpy()[read]
     for name in pd.unique(metric):
@@ -222,7 +224,7 @@ def segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
     return noise
 
 
-def _other_people(survey: pa.Table) -> pa.Table:
+def _select_other_people(survey: pa.Table) -> pa.Table:
     """DRAWN_FROM, of those who are not of the segment: the others of its attribute, or all, where it is alone in its attribute."""
     answers = pc.coalesce(survey["others"], survey["population"])
     people = pc.if_else(
@@ -278,42 +280,44 @@ class _Groups:
     moved: Floats  # (groups, replicates, k) sums over the respondents of how far their answers moved
 
 
-def effective_sql(connection: duckdb.DuckDBPyConnection) -> str:
+def effective_n_sql(connection: duckdb.DuckDBPyConnection) -> str:
     """SQL: the effective n of `survey_responses`, null in tables of earlier versions."""
     return EFFECTIVE if EFFECTIVE in connection.table("survey_responses").columns else f"NULL::DOUBLE AS {EFFECTIVE}"
 
 
-def with_size(survey: pa.Table) -> pa.Table:
+def filter_with_size(survey: pa.Table) -> pa.Table:
     """The rows whose answers are a sample of known size."""
     return survey.filter(pa.array(sample_sizes(survey) > 0))
 
 
 def draw_answers(survey: pa.Table, asked: Places, rng: np.random.Generator) -> Iterator[AnswerSamples]:
-    """Samples by number of options. `survey`: DRAWN_FROM, as of `with_size`; `asked`: rows whose questions are drawn, in every segment."""
+    """Samples by number of options. `survey`: DRAWN_FROM, as of `filter_with_size`; `asked`: rows whose questions are drawn, in every
+    segment.
+    """
     lists = {name: survey[name].combine_chunks() for name in ("observed", "dont_know", "positions")}
     sizes = np.diff(lists["observed"].offsets.to_numpy())
     sampled = np.maximum(np.rint(sample_sizes(survey)), 1).astype(np.int64)
     n = pc.coalesce(survey["n"].cast(pa.float64()), pa.array(sampled.astype(np.float64))).to_numpy()
-    question, group = (_codes(survey, names) for names in (KEYS.shared_item, (*KEYS.shared_item, "attribute")))
+    question, group = (_number_rows(survey, names) for names in (KEYS.shared_item, (*KEYS.shared_item, "attribute")))
     chosen = np.flatnonzero(np.isin(question, question[asked]))
     for k in np.unique(sizes[chosen]).tolist():
         pairs = chosen[sizes[chosen] == k]
         place = np.full(len(survey), -1)
         place[pairs] = np.arange(len(pairs))
-        observed = metrics.distributions(matrix(lists["observed"], k, pairs))
+        observed = metrics.normalise_distributions(build_matrix(lists["observed"], k, pairs))
         counts = rng.multinomial(np.broadcast_to(sampled[pairs], (REPLICATES, len(pairs))), observed)
         answers = np.ascontiguousarray((counts / sampled[pairs][:, None]).transpose(1, 0, 2))
         off, positions = (lists[name].take(pa.array(pairs)) for name in ("dont_know", "positions"))
-        ranks = scale_ranks(off, positions, k)
+        ranks = compute_scale_ranks(off, positions, k)
         ordinal = np.asarray(pc.equal(survey["scale"], "ordinal").take(pa.array(pairs)))
         size = n[pairs]
-        groups = _groups(group[pairs], question[pairs], size, answers - observed[:, None])
-        answers = _of_same_people(answers, groups)
-        groups = _groups(group[pairs], question[pairs], size, answers - observed[:, None])
+        groups = _build_groups(group[pairs], question[pairs], size, answers - observed[:, None])
+        answers = _share_moves(answers, groups)
+        groups = _build_groups(group[pairs], question[pairs], size, answers - observed[:, None])
         yield AnswerSamples(k, pairs, place, size, sampled[pairs].astype(np.float64), observed, answers, ordinal, ranks, groups)
 
 
-def _codes(survey: pa.Table, names: tuple[str, ...]) -> Places:
+def _number_rows(survey: pa.Table, names: tuple[str, ...]) -> Places:
     """Which of the distinct combinations each row has, in order. (Not by pandas: it takes longer over a segment than the samples do.)"""
     code = np.zeros(len(survey), dtype=np.int64)
     for name in names:
@@ -323,16 +327,16 @@ def _codes(survey: pa.Table, names: tuple[str, ...]) -> Places:
     return np.unique(code, return_inverse=True)[1].astype(np.int64)
 
 
-def _groups(group: Places, question: Places, n: Floats, moved: Floats) -> _Groups:
+def _build_groups(group: Places, question: Places, n: Floats, moved: Floats) -> _Groups:
     _, first, of = np.unique(group, return_index=True, return_inverse=True)
     order = np.argsort(of, kind="stable")
     starts = np.searchsorted(of[order], np.arange(len(first)))
     size = np.add.reduceat(n[order], starts)
     sums = np.add.reduceat((n[:, None, None] * moved)[order], starts, axis=0)
-    return _Groups(of, _largest(question[first], size), size, sums)
+    return _Groups(of, _find_largest_groups(question[first], size), size, sums)
 
 
-def _largest(question: Places, size: Floats) -> Places:
+def _find_largest_groups(question: Places, size: Floats) -> Places:
     """Of each group, the group of the same question that is largest; the first of several."""
     order = np.lexsort((-size, question))
     _, first, of = np.unique(question[order], return_index=True, return_inverse=True)
@@ -341,7 +345,7 @@ def _largest(question: Places, size: Floats) -> Places:
     return largest
 
 
-def _of_same_people(answers: Floats, groups: _Groups) -> Floats:
+def _share_moves(answers: Floats, groups: _Groups) -> Floats:
     """The samples of each attribute moved so that all of its people together answer as those of the question's largest attribute do.
 
     With A and B the mean moves of two attributes of N and M <= N of the same people, B is replaced by A + sqrt(1 - M / N) B: its variance stays

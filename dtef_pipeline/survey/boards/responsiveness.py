@@ -15,18 +15,18 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import BoardOptions, has_table
-from dtef_pipeline.boards.families import disagreement
+from dtef_pipeline.boards.families import describe_disagreement
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 from dtef_pipeline.statistics.differences import (
     MARGIN,
     Codes,
     Floats,
-    cluster_sums,
-    paired_statistics,
+    compute_paired_statistics,
     places,
+    remove_rounding,
+    sum_by_cluster,
     verdicts,
-    without_rounding,
 )
 from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.statistics.shared_noise import CORRELATION, shared_variance
@@ -63,7 +63,7 @@ class _Rows(NamedTuple):
     answered: Floats  # responses per parsed one
 
 
-def context_shown(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+def load_context_shown(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     """How many context questions the prompts of each (round, segment, question_id, context_level, condition) really show.
 
     Columns: those and `context_included` (mean, where a question stands in several prompts). Empty without a `blueprints` view.
@@ -77,12 +77,12 @@ def context_shown(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     ).df()
 
 
-def responsiveness(
+def compute_responsiveness(
     cells: pd.DataFrame, shown: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None
 ) -> pd.DataFrame:
     """How each model variant's score changes with context, one row per condition; as RESPONSIVENESS.
 
-    `cells` as of `load_cells` (and `noise` aligned with them, as in `comparisons`), `shown` as of `context_shown`.
+    `cells` as of `load_cells` (and `noise` aligned with them, as in `comparisons`), `shown` as of `load_context_shown`.
 
     `slope`: change of score per context question shown, sum (x - mean x)(score - mean score) / sum (x - mean x)^2, means within pairs with
     two levels or more; null where the numbers shown are unknown or do not differ. `difference`: score at the highest level less that at the
@@ -91,22 +91,22 @@ def responsiveness(
     lies within +-0.01), else undecided, as where no answer could be read at a level; null for a baseline, which is computed. What begins with
     `parsed` says the same of the pairs that were answered readably at both levels. Without two context levels a model has no row.
     """
-    where, rows, groups, clusters = _paired(cells, shown, options, noise)
+    where, rows, groups, clusters = _select_paired(cells, shown, options, noise)
     if not len(groups):
         return pd.DataFrame(RESPONSIVENESS.empty_table().to_pandas())
     shape = (clusters, len(groups))
-    policy = _judge(_change(rows, shape), groups)
+    policy = _judge(_test_change(rows, shape), groups)
     all_read = np.array_equal(rows.score, rows.parsed)
-    readable = policy if all_read else _judge(_change(_readable(rows), shape), groups)
+    readable = policy if all_read else _judge(_test_change(_select_readable(rows), shape), groups)
     parsed = readable[list(_READ_AT_BOTH)].rename(columns=_READ_AT_BOTH)
-    table = pd.concat([groups, policy.drop(columns="n_pairs"), parsed, _slope(rows, shape)], axis=1)
-    table["levels"] = _levels(cells.iloc[where]["context_level"].astype(str).to_numpy(), rows.group, len(groups))
+    table = pd.concat([groups, policy.drop(columns="n_pairs"), parsed, _fit_slope(rows, shape)], axis=1)
+    table["levels"] = _name_levels(cells.iloc[where]["context_level"].astype(str).to_numpy(), rows.group, len(groups))
     behind = pd.DataFrame({"n_pairs": rows.pair, "n_questions": rows.question, "n_batteries": rows.cluster})
     table = pd.concat([table, behind.groupby(rows.group).nunique()], axis=1)
-    unread = _unread(cells.iloc[where], rows.group, len(groups))
+    unread = _describe_unread(cells.iloc[where], rows.group, len(groups))
     table["verdict"] = table["verdict"].where(unread == "", _REACTIONS[-1])
     table["note"] = table["note"].where(unread == "", unread)
-    table["parsed_note"] = disagreement(table, options.subject, "were answered readably at both levels", {})
+    table["parsed_note"] = describe_disagreement(table, options.subject, "were answered readably at both levels", {})
     return table.assign(targets=options.targets, metric=options.metric)[list(RESPONSIVENESS.names)]
 
 
@@ -117,13 +117,13 @@ def _judge(change: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
     return judged.assign(verdict=verdicts(judged, _REACTIONS, MARGIN).where(asked, None))
 
 
-def _readable(rows: _Rows) -> _Rows:
+def _select_readable(rows: _Rows) -> _Rows:
     """The rows by parsed responses alone, whose noise is not thinned by responses that have the same score whatever was observed."""
     noise = None if rows.noise is None else rows.noise * rows.answered[:, None].astype(np.float32)
     return rows._replace(score=rows.parsed, noise=noise)
 
 
-def _paired(
+def _select_paired(
     cells: pd.DataFrame, shown: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None
 ) -> tuple[npt.NDArray[np.intp], _Rows, pd.DataFrame, int]:
     """Places in `cells` of the scored rows whose pair has another level, the rows as columns, their groups, and the number of clusters."""
@@ -142,17 +142,17 @@ def _paired(
         column.to_numpy(np.float64) for column in (kept["parsed_score"], kept["n_answered"] / kept["n_ok"].clip(1))
     )
     pairs = np.unique(pair[where], return_inverse=True)[1]
-    context = _shown(kept, shown)
+    context = _count_context_shown(kept, shown)
     rows = _Rows(group, cluster, question, asked, people, pairs, score, size, context, deviations, parsed, answered)
     return where, rows, groups, len(clusters)
 
 
-def _shown(cells: pd.DataFrame, shown: pd.DataFrame) -> Floats:
+def _count_context_shown(cells: pd.DataFrame, shown: pd.DataFrame) -> Floats:
     prompt, prompts = places(cells, _PROMPT)
     return prompts.merge(shown, on=_PROMPT, how="left")["context_included"].to_numpy(dtype=np.float64)[prompt]
 
 
-def _change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
+def _test_change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
     """Highest level against lowest, on the pairs that have a score at both: each group's statistics."""
     highest, lowest = np.full(shape[1], -np.inf), np.full(shape[1], np.inf)
     np.maximum.at(highest, rows.group, rows.size)
@@ -163,10 +163,10 @@ def _change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
     both = np.bincount(rows.pair, weights=most | least)[rows.pair] > 1
     most, least = most & both, least & both
     contrast = most.astype(np.float64) - least
-    sums = _cluster_sums(rows, contrast, shape)
-    counts = cluster_sums(rows.cluster, rows.group, most, shape)
-    shared = _variance_of_people(rows, contrast, counts.sum(axis=0))
-    statistics = paired_statistics(sums, counts, shared=shared, noun=KEYS.cluster_noun).drop(columns="n_clusters")
+    sums = _sum_contrast(rows, contrast, shape)
+    counts = sum_by_cluster(rows.cluster, rows.group, most, shape)
+    shared = _estimate_variance_of_people(rows, contrast, counts.sum(axis=0))
+    statistics = compute_paired_statistics(sums, counts, shared=shared, noun=KEYS.cluster_noun).drop(columns="n_clusters")
     for name, level in (("least", least), ("most", most)):
         pairs = counts.sum(axis=0)
         with np.errstate(invalid="ignore"):
@@ -176,26 +176,28 @@ def _change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
     return statistics
 
 
-def _slope(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
+def _fit_slope(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
     """Regression of score on context questions shown, with an intercept of its own for each pair."""
     known = ~np.isnan(rows.shown)
     pairs = np.bincount(rows.pair, weights=known)
     means = np.bincount(rows.pair, weights=np.where(known, rows.shown, 0.0)) / np.maximum(pairs, 1)
     centred = np.where(known, rows.shown - means[rows.pair], 0.0)
-    numerators = _cluster_sums(rows, centred, shape)
-    denominators = cluster_sums(rows.cluster, rows.group, centred**2, shape)
-    slope = estimate_ratios(numerators, denominators, shared=_variance_of_people(rows, centred, denominators.sum(axis=0)))
+    numerators = _sum_contrast(rows, centred, shape)
+    denominators = sum_by_cluster(rows.cluster, rows.group, centred**2, shape)
+    slope = estimate_ratios(
+        numerators, denominators, shared=_estimate_variance_of_people(rows, centred, denominators.sum(axis=0))
+    )
     low, high = slope.interval()
     return pd.DataFrame({"slope": slope.value, "slope_low": low, "slope_high": high})
 
 
-def _cluster_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> Floats:
+def _sum_contrast(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> Floats:
     """Sums of contrast x score: 0, and not what rounding leaves, where a score does not change."""
-    sums = cluster_sums(rows.cluster, rows.group, contrast * rows.score, shape)
-    return without_rounding(sums, cluster_sums(rows.cluster, rows.group, np.abs(contrast) * rows.score, shape))
+    sums = sum_by_cluster(rows.cluster, rows.group, contrast * rows.score, shape)
+    return remove_rounding(sums, sum_by_cluster(rows.cluster, rows.group, np.abs(contrast) * rows.score, shape))
 
 
-def _variance_of_people(rows: _Rows, contrast: Floats, total: Floats) -> Floats:
+def _estimate_variance_of_people(rows: _Rows, contrast: Floats, total: Floats) -> Floats:
     """(groups,) variance that the same people give the sums of contrast x score over `total`; a part is a question to the same people."""
     if rows.noise is None:
         return np.zeros(len(total))
@@ -206,7 +208,7 @@ def _variance_of_people(rows: _Rows, contrast: Floats, total: Floats) -> Floats:
     return np.divide(shared, total**2, out=np.zeros(len(total)), where=total > 0)
 
 
-def _unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:
+def _describe_unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:
     """Of each group, the levels at which no answer could be read, in words: scores of unreadable responses say nothing of context."""
     level = cells["context_level"].astype(str)
     read = cells["n_ok"].groupby([group, level.to_numpy()], sort=False).sum()
@@ -217,7 +219,7 @@ def _unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:
     return notes
 
 
-def _levels(level: npt.NDArray[np.object_], group: Codes, groups: int) -> list[str]:
+def _name_levels(level: npt.NDArray[np.object_], group: Codes, groups: int) -> list[str]:
     """The levels of each group, from the smallest: `0, 5, all`."""
     found = pd.DataFrame({"group": group, "level": level}).drop_duplicates()
     found = found.sort_values("level", key=lambda levels: levels.map(_order))

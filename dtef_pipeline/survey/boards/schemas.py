@@ -143,7 +143,7 @@ RELIABILITY = pa.schema(
 """How far the scores of repeated draws of the same prompt agree."""
 
 
-def _ends(of: str, name: str) -> dict[str, str]:
+def _describe_ends(of: str, name: str) -> dict[str, str]:
     """Descriptions of the two columns that end the interval of `of`."""
     return {
         f"{of}_{end}": f"{which} end of the 95 % interval of {name}; null: none"
@@ -151,43 +151,43 @@ def _ends(of: str, name: str) -> dict[str, str]:
     }
 
 
-def _described(*columns: pa.Field) -> dict[str, str]:
+def _describe_columns(*columns: pa.Field) -> dict[str, str]:
     return {column.name: description(column) for column in columns}
 
 
 _COMMON = {
-    **_described(*_OF_SERIES, PARSE_RATE_FIELD),
+    **_describe_columns(*_OF_SERIES, PARSE_RATE_FIELD),
     "score": "Mean score under the published policy, 0-1: higher is better",
     "n_pairs": "Pairs of segment and question with a score",
 }
 BOARD_COLUMNS: Mapping[str, str] = {
-    **_described(ROUND_FIELD, SEGMENT_FIELD, ATTRIBUTE_FIELD, VALUE_FIELD, QUESTION_FIELD),
+    **_describe_columns(ROUND_FIELD, SEGMENT_FIELD, ATTRIBUTE_FIELD, VALUE_FIELD, QUESTION_FIELD),
     **_COMMON,
-    **_described(_NOTE),
-    **_ends("score", "score"),
+    **_describe_columns(_NOTE),
+    **_describe_ends("score", "score"),
     "tier": "Number of the tier, from 1: its models cannot be told apart from its first; null: not ranked or not testable",
     "rank": "Place by adjusted score, from 1 (best); null: the note says why",
     "rank_low": "Best place that the comparisons leave: 1 + the models that are better by their verdict",
     "rank_high": "Worst place that the comparisons leave: all models less those that it is better than",
     "adjusted_score": "Score had every model been asked the same pairs, 0-1: higher is better; models are ranked by it",
     "parsed_score": "Mean score over readable responses alone, 0-1: higher is better",
-    **_described(_N_QUESTIONS, _N_BATTERIES),
+    **_describe_columns(_N_QUESTIONS, _N_BATTERIES),
     "ceiling": "Mean ceiling of the scored pairs, 0-1: the best mean score there could be",
     "skill": "Score on a scale from the leave-one-out marginal (0) to the ceiling (1): higher is better",
-    **_ends("skill", "skill"),
+    **_describe_ends("skill", "skill"),
     "worth": "Number of real respondents who would predict as well as the readable responses: higher is better; null: cannot be estimated",
 }
 """By name, the columns that `leaderboard` and its breakdowns can have; without intervals there are fewer."""
 
 CONSISTENCY: Mapping[str, str] = {
     **_COMMON,
-    **_described(_SEED_FIELD),
+    **_describe_columns(_SEED_FIELD),
     "score": "Mean of the segments' mean scores, 0-1: higher is better; a segment counts once in each round, however many pairs it has",
     "rank": "Place by segment_sd_true, from 1 (most even); null: not known",
     "segment_sd": "Standard deviation of the segments' mean scores, 0 or more: lower is more even",
     "segment_sd_expected": "Standard deviation of segment means to expect from sampling alone, 0 or more",
     "segment_sd_true": "Standard deviation between segments when sampling is accounted for, 0 or more: lower is more even",
-    **_ends("segment_sd", "segment_sd_true"),
+    **_describe_ends("segment_sd", "segment_sd_true"),
     "segment_p": "Probability of the spread between segments if they did not differ, 0-1 (F test)",
     "lowest": "Mean score of the segment with the lowest, 0-1",
     "lowest_segment": "Segment with the lowest mean score",

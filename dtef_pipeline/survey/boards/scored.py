@@ -10,7 +10,7 @@ import numpy as np
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.intervals import Measures
 from dtef_pipeline.boards.ratios import Chosen, Grid, Term
-from dtef_pipeline.boards.scored import Deviations, Scored
+from dtef_pipeline.boards.scored import BoardSubject, Deviations
 from dtef_pipeline.statistics.cluster_robust import Floats
 from dtef_pipeline.statistics.shared_noise import OF_OBSERVED
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
@@ -22,8 +22,8 @@ from dtef_pipeline.survey.baselines.names import (
     SHUFFLED_SEGMENT,
 )
 from dtef_pipeline.survey.blueprint.options import ContextLevel
-from dtef_pipeline.survey.boards.linked import question_clusters
-from dtef_pipeline.survey.boards.noise import SamplingNoise, sampling_noise
+from dtef_pipeline.survey.boards.linked import load_question_clusters
+from dtef_pipeline.survey.boards.noise import SamplingNoise, estimate_sampling_noise
 from dtef_pipeline.survey.boards.schemas import RELIABILITY
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import Sample
@@ -43,7 +43,7 @@ ADDED = (
 """Columns that boards have with intervals, after those that they have without."""
 
 
-def measures(grid: Grid) -> Measures:
+def compute_measures(grid: Grid) -> Measures:
     """`ceiling`, `skill` with its interval, and `worth` of the rows of a board.
 
     `ceiling`: mean ceiling of the scored cells. `skill` = (score - others) / (ceiling - others) of means over the cells with all three: 0 = the
@@ -54,20 +54,20 @@ def measures(grid: Grid) -> Measures:
     """
     scored = np.isfinite(grid.column("score"))
     ceiling = grid.mean(np.where(scored, grid.column("ceiling"), np.nan))
-    skill = _skill(grid)
+    skill = _compute_skill(grid)
     error = grid.ratio(grid.column("l2_corrected"), grid.column("gini"))
     of_marginal = (grid.rows["model"] == POPULATION_MARGINAL).to_numpy()
     with np.errstate(divide="ignore", invalid="ignore"):
         worth = np.where((error > 0) & ~of_marginal, 1 / error, np.nan)
     columns = {"ceiling": ceiling, **skill, "worth": worth}
     no_end = np.isnan(columns["skill_low"]) & ~np.isnan(columns["skill"]) & (not grid.is_of_items)
-    return Measures(columns, _notes(columns, error, of_marginal, no_end, *_count_unknown(grid)))
+    return Measures(columns, _write_skill_notes(columns, error, of_marginal, no_end, *_count_unknown(grid)))
 
 
-def _skill(grid: Grid) -> dict[str, Floats]:
+def _compute_skill(grid: Grid) -> dict[str, Floats]:
     """`skill`, `skill_low` and `skill_high`; with other answers the score and the marginal move, the ceiling does not."""
     score, below, ceiling = (grid.column(name) for name in ("score", "others", "ceiling"))
-    top, bottom = _difference(score, below), np.where(np.isfinite(score), ceiling - below, np.nan)
+    top, bottom = _subtract_or_zero(score, below), np.where(np.isfinite(score), ceiling - below, np.nan)
     known = np.isfinite(top) & np.isfinite(bottom)
     room = grid.mean(np.where(known, bottom, np.nan))
     nothing = np.full(len(room), np.nan)
@@ -78,21 +78,21 @@ def _skill(grid: Grid) -> dict[str, Floats]:
             "skill_high": nothing,
         }
 
-    def terms(skill: Floats, noise: SamplingNoise) -> list[Term]:
-        return [(1, _difference_of_noise(noise, top), None), (skill, noise.others, noise.pair)]
+    def list_skill_terms(skill: Floats, noise: SamplingNoise) -> list[Term]:
+        return [(1, _subtract_noise(noise, top), None), (skill, noise.others, noise.pair)]
 
-    def terms_of_room(_: Floats, noise: SamplingNoise) -> list[Term]:
+    def list_room_terms(_: Floats, noise: SamplingNoise) -> list[Term]:
         return [(-1, noise.others, noise.pair)]
 
-    def part_of_marginal(skill: Floats, noise: SamplingNoise) -> list[Term]:
+    def list_marginal_terms(skill: Floats, noise: SamplingNoise) -> list[Term]:
         return [(1 - skill, noise.others, noise.pair)]
 
     # Where a model predicts without these people's answers, what they share is at least that of the marginal's part, which is made of them:
     # over questions the noise of the score averages out, and that of the marginal does not.
-    of_marginal = grid.variance_of_people(part_of_marginal, grid.ratio(top, bottom), known, OF_OBSERVED)
-    found = grid.estimate(top, bottom, terms, least=np.where(grid.correlation < OF_OBSERVED, of_marginal, 0))
-    low, high = _widen(*found.interval(), room, grid.mean(np.where(known, grid.column("ceiling_low") - below, np.nan)))
-    between = grid.estimate(np.where(known, bottom, np.nan), np.ones(len(bottom)), terms_of_room, OF_OBSERVED)
+    of_marginal = grid.compute_shared_variance(list_marginal_terms, grid.ratio(top, bottom), known, OF_OBSERVED)
+    found = grid.estimate(top, bottom, list_skill_terms, least=np.where(grid.correlation < OF_OBSERVED, of_marginal, 0))
+    low, high = _widen_interval(*found.interval(), room, grid.mean(np.where(known, grid.column("ceiling_low") - below, np.nan)))
+    between = grid.estimate(np.where(known, bottom, np.nan), np.ones(len(bottom)), list_room_terms, OF_OBSERVED)
     room_low, room_high = between.interval()
     is_sure = (room_low > 0) & (room_high - room_low < np.maximum(ROOM_WIDTH, ROOM_SHARE * room))
     is_sure &= (between.n_clusters >= SURE_CLUSTERS) & (room >= MIN_ROOM)
@@ -103,14 +103,14 @@ def _skill(grid: Grid) -> dict[str, Floats]:
     }
 
 
-def _difference(first: Floats, second: Floats) -> Floats:
+def _subtract_or_zero(first: Floats, second: Floats) -> Floats:
     """The difference, 0 where it is what rounding makes of equal numbers."""
     difference = first - second
     difference[np.abs(difference) < _EQUAL_SCORES] = 0
     return difference
 
 
-def _difference_of_noise(noise: SamplingNoise, difference: Floats) -> Deviations:
+def _subtract_noise(noise: SamplingNoise, difference: Floats) -> Deviations:
     """Noise of a score less that of the marginal: where the two are equal and move alike it is 0, whatever rounding makes of it."""
     moved = noise.score - noise.others[noise.pair]
     equal = np.flatnonzero(difference == 0)
@@ -118,7 +118,7 @@ def _difference_of_noise(noise: SamplingNoise, difference: Floats) -> Deviations
     return moved
 
 
-def _widen(low: Floats, high: Floats, room: Floats, low_room: Floats) -> tuple[Floats, Floats]:
+def _widen_interval(low: Floats, high: Floats, room: Floats, low_room: Floats) -> tuple[Floats, Floats]:
     """The ends that skill has by one ceiling or the other: the `room` to the ceiling, and that to the lowered one, MIN_ROOM or more.
 
     Where other questions and people might leave much less room, a ratio to it could be anything (Fieller 1954).
@@ -136,7 +136,7 @@ def _count_unknown(grid: Grid) -> tuple[Floats, Floats]:
     return grid.totals(ones, unknown), grid.totals(ones, scored)
 
 
-def _notes(
+def _write_skill_notes(
     columns: Mapping[str, Floats], error: Floats, of_marginal: Chosen, no_end: Chosen, unknown: Floats, scored: Floats
 ) -> list[list[str]]:
     """Why a row has no skill or no worth, or skill no interval, in words; empty where it has all.
@@ -170,7 +170,7 @@ def _describe_unknown(unknown: int, scored: int) -> str:
     return f"{left}: ceiling, skill and worth cover the other pairs, and so does what intervals add for other people"
 
 
-SCORED = Scored(
+SCORED = BoardSubject(
     keys=KEYS,
     metrics=METRICS,
     distances=DISTANCES,
@@ -186,9 +186,9 @@ SCORED = Scored(
     ranked_from=10,  # segments: weval methodology 5.3
     reliability=RELIABILITY,
     reference_again="ingest the round again",
-    clusters=question_clusters,
-    noise=sampling_noise,
-    measures=measures,
+    clusters=load_question_clusters,
+    noise=estimate_sampling_noise,
+    measures=compute_measures,
     columns=ADDED,
 )
 
@@ -202,7 +202,7 @@ class SurveyBoardOptions(BoardOptions):
     people who gave no answer; those named in `segments` always count.
     """
 
-    subject: Scored = SCORED
+    subject: BoardSubject = SCORED
     metric: str = "js"
     rounds: tuple[str, ...] = ()
     context_levels: tuple[str, ...] = ()

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.boards.scored import Scored
-from dtef_pipeline.statistics.cluster_robust import Estimates, effective_clusters, estimate_ratios
+from dtef_pipeline.boards.scored import BoardSubject
+from dtef_pipeline.statistics.cluster_robust import Estimates, count_effective_clusters, estimate_ratios
 from dtef_pipeline.statistics.shared_noise import shared_variance
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
@@ -43,7 +43,7 @@ def add_levels(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
     return cells.assign(read=read, level=cells["score"] + read * loss, parsed_level=cells["parsed_score"] + loss)
 
 
-def compared_cells(cells: pd.DataFrame, level: str, within: Sequence[str] = ()) -> pd.DataFrame:
+def select_comparable_cells(cells: pd.DataFrame, level: str, within: Sequence[str] = ()) -> pd.DataFrame:
     """The cells with a `level` on questions on which another segment has one as well; a question of two rounds is two questions.
 
     `within`: columns in which these other segments have the same; none: all cells are compared.
@@ -53,7 +53,7 @@ def compared_cells(cells: pd.DataFrame, level: str, within: Sequence[str] = ()) 
     return known[together > 1]
 
 
-def codes(cells: pd.DataFrame, by: Sequence[str]) -> Codes:
+def number_groups(cells: pd.DataFrame, by: Sequence[str]) -> Codes:
     """(cells,) the group of each, from 0 in the order in which groups come. No name is missing."""
     key = np.zeros(len(cells), dtype=np.int64)
     for name in by:
@@ -62,10 +62,13 @@ def codes(cells: pd.DataFrame, by: Sequence[str]) -> Codes:
     return pd.factorize(key)[0].astype(np.int64)
 
 
-def segment_deviations(cells: pd.DataFrame, level: str, segment: Codes, noise: Draws | None, subject: Scored) -> Estimates:
+def estimate_segment_deviations(
+    cells: pd.DataFrame, level: str, segment: Codes, noise: Draws | None, subject: BoardSubject
+) -> Estimates:
     """Mean `level` of each segment less that of the other segments on the same questions, (segments,) each.
 
-    `cells`: of `compared_cells`, one or more, with `segment` (cells,) from 0 and `place`, the row of `noise` (cells, replicates) that says what
+    `cells`: of `select_comparable_cells`, one or more, with `segment` (cells,) from 0 and `place`, the row of `noise` (cells, replicates)
+    that says what
     other people would do to the score; None: not known.
 
     The variance is a + b + c. a: how batteries scatter, by the jackknife of whole batteries, less b; a segment has few batteries, so that it
@@ -73,19 +76,19 @@ def segment_deviations(cells: pd.DataFrame, level: str, segment: Codes, noise: D
     Copeland 2005). b: what a segment's own sample of people does, which differs between segments (a known sampling variance
     beside a pooled one: Fay & Herriot 1979). c: what the same people do to all batteries alike (`shared_variance`).
     """
-    item, cluster, people = (codes(cells, by) for by in (KEYS.shared_item, [KEYS.cluster], ["round"]))
+    item, cluster, people = (number_groups(cells, by) for by in (KEYS.shared_item, [KEYS.cluster], ["round"]))
     shape = (int(cluster.max()) + 1, int(segment.max()) + 1)
-    off = np.round(_from_others(cells[level].to_numpy(np.float64), item), _DIGITS)
-    sums, counts = (_sums(cluster, segment, values, shape) for values in (off, np.ones(len(off))))
+    off = np.round(_subtract_others(cells[level].to_numpy(np.float64), item), _DIGITS)
+    sums, counts = (_sum_by_cluster_and_segment(cluster, segment, values, shape) for values in (off, np.ones(len(off))))
     found = estimate_ratios(sums, counts)
     sample, shared = np.zeros(shape[1]), np.zeros(shape[1])
     if noise is not None:
         read = cells["read"].to_numpy()[:, None] if level == "parsed_level" else 1.0
-        moved = np.apply_along_axis(_from_others, 0, noise[cells["place"].to_numpy()] / read, item)
+        moved = np.apply_along_axis(_subtract_others, 0, noise[cells["place"].to_numpy()] / read, item)
         many, correlation = counts.sum(axis=0), subject.correlation(cells["model"].iloc[:1])[0]
         sample = np.bincount(segment, (moved**2).mean(axis=1)) / many**2
         shared = shared_variance(moved, segment, cluster, people, shape[1], correlation) / many**2
-    return _pool_scatter(found, effective_clusters(counts), sample, shared)
+    return _pool_scatter(found, count_effective_clusters(counts), sample, shared)
 
 
 def _pool_scatter(found: Estimates, batteries: Floats, sample: Floats, shared: Floats) -> Estimates:
@@ -100,13 +103,13 @@ def _pool_scatter(found: Estimates, batteries: Floats, sample: Floats, shared: F
     return found._replace(se=np.sqrt(scatter / batteries + sample + shared), degrees=np.full(len(seen), free))
 
 
-def _from_others(values: Floats, item: Codes) -> Floats:
+def _subtract_others(values: Floats, item: Codes) -> Floats:
     """Values (cells,) less the mean of the other cells of the same item."""
     count = np.bincount(item)[item]
     return np.asarray((values - np.bincount(item, values)[item] / count) * count / (count - 1))
 
 
-def _sums(cluster: Codes, segment: Codes, values: Floats, shape: tuple[int, int]) -> Floats:
+def _sum_by_cluster_and_segment(cluster: Codes, segment: Codes, values: Floats, shape: tuple[int, int]) -> Floats:
     """(clusters, segments)."""
     flat = np.bincount(cluster * shape[1] + segment, values, minlength=shape[0] * shape[1])
     return np.asarray(flat.reshape(shape), dtype=np.float64)

@@ -8,11 +8,17 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.families import ALIKE, BETTER, UNTESTED, WORSE
-from dtef_pipeline.statistics.cluster_robust import why_none
+from dtef_pipeline.statistics.cluster_robust import explain_missing
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE, holm
 from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, WHY_NOT_TESTED
 from dtef_pipeline.survey.boards.schemas import SEGMENT_GAPS
-from dtef_pipeline.survey.boards.segment_deviations import Draws, add_levels, codes, compared_cells, segment_deviations
+from dtef_pipeline.survey.boards.segment_deviations import (
+    Draws,
+    add_levels,
+    estimate_segment_deviations,
+    number_groups,
+    select_comparable_cells,
+)
 from dtef_pipeline.survey.keys import KEYS
 
 _TESTED = ("deviation", "low", "high", "p", "p_adjusted", "note")
@@ -22,16 +28,18 @@ _ABOVE_CEILING = "not tested: the scores lie above the ceiling, as those of a mo
 _NO_COMMON_QUESTION = "not tested: no other segment of the attribute was asked the same questions"
 
 
-def segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None = None) -> pd.DataFrame:
+def compute_segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None = None) -> pd.DataFrame:
     """The table `segment_gaps` (schema SEGMENT_GAPS): a row per model, way of asking, attribute and segment, the worst predicted segment first.
 
-    `cells` as of `load_cells`, `noise` (cells, replicates) as of `sampling_noise`. `deviation` is how far the mean score lies from `expected`:
+    `cells` as of `load_cells`, `noise` (cells, replicates) as of `estimate_sampling_noise`. `deviation` is how far the mean score lies
+    from `expected`:
     from the mean of the attribute's other segments on the same questions, had they as many people. Its interval and two-sided `p` are by t of
-    whole batteries (see `segment_deviations`). `p_adjusted` is over the segments of the model's attribute (Holm): any false finding among them
+    whole batteries (see `estimate_segment_deviations`). `p_adjusted` is over the segments of the model's attribute (Holm): any false
+    finding among them
     is as rare as 5 %. `parsed_deviation` and `parsed_verdict` are the same over parsed responses alone. Attributes of one segment have no rows;
     segments that share no question with another one of their attribute have no deviation. `note` says why a row has no interval or no verdict.
     """
-    used = _cells_of_groups(cells, options.metric)
+    used = _select_cells_of_groups(cells, options.metric)
     rows = _judge(used, "level", options, noise)
     # Where all was read, readable responses say what all responses say.
     unread = (used["read"] != 1).groupby(used["group"]).transform("any")
@@ -40,31 +48,35 @@ def segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None
     )
     rows = rows.join(parsed[["deviation", "verdict"]].add_prefix("parsed_")).fillna({"parsed_verdict": UNTESTED})
     rows["expected"] = (rows["score"] - rows["deviation"]).clip(upper=1)
-    rows = pd.concat([rows, _alone(used, rows)]).reset_index().sort_values(["group", "deviation"], kind="stable")
+    rows = (
+        pd.concat([rows, _list_uncompared_segments(used, rows)])
+        .reset_index()
+        .sort_values(["group", "deviation"], kind="stable")
+    )
     names = used.drop_duplicates("group").set_index("group")[[*KEYS.series, "attribute"]].astype(str)
     table = rows.join(names, on="group")
     return table.assign(targets=options.targets, metric=options.metric, seed=options.seed).reindex(columns=SEGMENT_GAPS.names)
 
 
-def _cells_of_groups(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
+def _select_cells_of_groups(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
     """The scored cells, with levels, of attributes of several segments. A `group` is one model's attribute; groups stand one after the other."""
     scored = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()]
     models = [add_levels(own, metric) for _, own in scored.groupby(list(KEYS.series), observed=True, sort=False)]
     used = pd.concat(models) if models else add_levels(scored, metric)
     attribute, names = pd.factorize(used["attribute"].astype(str), sort=True)
-    used = used.assign(group=codes(used, KEYS.series) * len(names) + attribute, segment=used["segment"].astype(str))
+    used = used.assign(group=number_groups(used, KEYS.series) * len(names) + attribute, segment=used["segment"].astype(str))
     several = used.groupby("group")["segment"].transform("nunique") > 1
     return used[several].sort_values("group", kind="stable")
 
 
-def _alone(cells: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
+def _list_uncompared_segments(cells: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
     """A row for each segment of a group that is not among the `compared` ones."""
-    rows = _means(cells)
+    rows = _average_by_segment(cells)
     rows = rows[~rows.index.isin(compared.index)]
     return rows.assign(verdict=UNTESTED, parsed_verdict=UNTESTED, note=_NO_COMMON_QUESTION)
 
 
-def _means(cells: pd.DataFrame) -> pd.DataFrame:
+def _average_by_segment(cells: pd.DataFrame) -> pd.DataFrame:
     """By group and segment in the order of the cells: respondents, pairs and mean score."""
     by_segment = cells.groupby(["group", "segment"], sort=False)
     return by_segment.agg(n=("n", "median"), n_pairs=("score", "size"), score=("score", "mean"))
@@ -72,22 +84,22 @@ def _means(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _judge(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws | None) -> pd.DataFrame:
     """A row per group and segment, by the `level` of the cells; no rows where there is nothing to compare."""
-    compared = compared_cells(cells, level, within=["group"])
+    compared = select_comparable_cells(cells, level, within=["group"])
     tested = [_test(own, level, options, noise) for _, own in compared.groupby("group", sort=False)]
     columns = {name: np.concatenate([one[name] for one in tested] or [[]]) for name in _TESTED}
-    rows = _means(compared).assign(**columns)
+    rows = _average_by_segment(compared).assign(**columns)
     significant = np.where(rows["p_adjusted"] < SIGNIFICANCE, np.where(rows["deviation"] < 0, WORSE, BETTER), ALIKE)
     return rows.assign(verdict=np.where(rows["p"].isna(), UNTESTED, significant))
 
 
 def _test(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws | None) -> dict[str, npt.ArrayLike]:
     """What is said of each segment of one group, by the names of _TESTED; segments in the order of the cells."""
-    found = segment_deviations(cells, level, codes(cells, ["segment"]), noise, options.subject)
+    found = estimate_segment_deviations(cells, level, number_groups(cells, ["segment"]), noise, options.subject)
     p = found.p()
     # Of two segments each lies as far from the other: one test.
     adjusted = p if len(p) == 2 else holm(p)
-    reason = _why_not_tested(cells, len(p), options)
-    few = (why_none(int(count), KEYS.cluster_noun, "interval and no test") for count in found.n_clusters)
+    reason = _explain_untested(cells, len(p), options)
+    few = (explain_missing(int(count), KEYS.cluster_noun, "interval and no test") for count in found.n_clusters)
     notes = ["; ".join(filter(None, [why, reason])) for why in few]
     tests = [*found.interval(), p, adjusted]
     if reason:
@@ -95,7 +107,7 @@ def _test(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws |
     return dict(zip(_TESTED, [found.value, *tests, notes], strict=True))
 
 
-def _why_not_tested(cells: pd.DataFrame, segments: int, options: BoardOptions) -> str:
+def _explain_untested(cells: pd.DataFrame, segments: int, options: BoardOptions) -> str:
     model = cells["model"].iloc[0]
     if model in CONTAIN_THE_SEGMENT:
         return WHY_NOT_TESTED
@@ -106,6 +118,6 @@ def _why_not_tested(cells: pd.DataFrame, segments: int, options: BoardOptions) -
     return _ABOVE_CEILING if (cells["parsed_score"] - cells["ceiling"]).mean() > 0 else ""
 
 
-def by_significance(rows: pd.DataFrame) -> pd.DataFrame:
+def sort_by_significance(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of `segment_gaps` in the order of their adjusted p, smallest first, then the worst predicted first."""
     return rows.sort_values(["p_adjusted", "deviation", "attribute", "model"], kind="stable", na_position="last")

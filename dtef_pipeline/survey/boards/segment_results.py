@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.boards.intervals import within_unit
+from dtef_pipeline.boards.intervals import clip_to_unit
 from dtef_pipeline.boards.scored import Deviations
 from dtef_pipeline.statistics.cluster_robust import Estimates, estimate_ratios
-from dtef_pipeline.statistics.differences import Codes, cluster_sums
+from dtef_pipeline.statistics.differences import Codes, sum_by_cluster
 from dtef_pipeline.statistics.shared_noise import shared_variance
-from dtef_pipeline.survey.boards.noise import NEEDED, SCORED_AGAIN, segment_noise
+from dtef_pipeline.survey.boards.noise import NEEDED, SCORED_AGAIN, estimate_segment_noise
 from dtef_pipeline.survey.boards.scored import SCORED
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS, SEGMENT_RESULTS
@@ -63,7 +63,7 @@ ASKED = (*NEEDED, "battery")
 """Columns of `survey_responses` that are needed."""
 
 
-def segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
+def compute_segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
     """Aggregate `scores` rows (any number of segments and snapshots) into `segment_results` rows.
 
     `survey`: the columns ASKED of their `survey_responses`; a question that has no row is a battery of its own, whose respondents are not known.
@@ -78,42 +78,42 @@ def segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
         connection.execute("SET enable_progress_bar = false")
         connection.register("scores", scores.append_column("place", pa.array(np.arange(len(scores)))))
         rows: pa.Table = connection.sql(_SQL).to_arrow_table()
-    for name, values in zip(_OF_INTERVAL, _intervals(rows, scores, survey), strict=True):
+    for name, values in zip(_OF_INTERVAL, _compute_segment_intervals(rows, scores, survey), strict=True):
         rows = rows.append_column(name, pa.array(values, from_pandas=True))
     return rows.select(SEGMENT_RESULTS.names).cast(SEGMENT_RESULTS)
 
 
-def _intervals(rows: pa.Table, scores: pa.Table, survey: pa.Table) -> tuple[npt.NDArray[Any], ...]:
+def _compute_segment_intervals(rows: pa.Table, scores: pa.Table, survey: pa.Table) -> tuple[npt.NDArray[Any], ...]:
     """Ends of the interval of each row's score; those of a segment are made together, and apart from other segments."""
     low, high = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     given, known = scores.select(SCORED_AGAIN).combine_chunks(), survey.select(ASKED).combine_chunks()
-    scored, asked = _by_segment(scores), _by_segment(survey)
+    scored, asked = _group_by_segment(scores), _group_by_segment(survey)
     place = np.zeros(len(scores), dtype=np.int64)
-    for at, places in sorted(_by_segment(rows).items()):
+    for at, places in sorted(_group_by_segment(rows).items()):
         of_segment = known.take(pa.array(asked.get(at, []), pa.int64()))
-        noise = segment_noise(given.take(pa.array(scored[at])), of_segment)
+        noise = estimate_segment_noise(given.take(pa.array(scored[at])), of_segment)
         place[scored[at]] = np.arange(len(noise))
-        found = _means(rows.take(pa.array(places)), of_segment, noise, place)
-        low[places], high[places] = within_unit(found)
+        found = _average_segment(rows.take(pa.array(places)), of_segment, noise, place)
+        low[places], high[places] = clip_to_unit(found)
     return low, high
 
 
-def _by_segment(table: pa.Table) -> Mapping[tuple[str, str], npt.NDArray[np.intp]]:
+def _group_by_segment(table: pa.Table) -> Mapping[tuple[str, str], npt.NDArray[np.intp]]:
     """Places of the rows of each (round, segment)."""
     frame = table.select(list(KEYS.space)).to_pandas()
     return dict(frame.groupby(list(KEYS.space), sort=True).indices)
 
 
-def _means(rows: pa.Table, survey: pa.Table, noise: Deviations, place: Codes) -> Estimates:
+def _average_segment(rows: pa.Table, survey: pa.Table, noise: Deviations, place: Codes) -> Estimates:
     """The mean score of each row of a segment; `noise` of the scores that its `answers` are, each at its `place`."""
     lists = rows["questions"].combine_chunks()
     flat, answers = lists.flatten(), rows["answers"].combine_chunks().flatten()
-    cluster, clusters = _batteries(flat.field("question_id"), survey)
+    cluster, clusters = _number_batteries(flat.field("question_id"), survey)
     column = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
     scored = flat.field("n_scored").to_numpy()
     total = np.nan_to_num(flat.field("score").to_numpy(zero_copy_only=False)) * scored
     shape = (clusters, len(lists))
-    sums, counts = (cluster_sums(cluster, column, values, shape) for values in (total, scored))
+    sums, counts = (sum_by_cluster(cluster, column, values, shape) for values in (total, scored))
     first = np.append(0, np.cumsum(answers.value_lengths().to_numpy())[:-1])
     moved = np.add.reduceat(noise[place[answers.flatten().to_numpy()]], first, axis=0)
     same_people = np.zeros(len(column), dtype=np.int64)
@@ -123,7 +123,7 @@ def _means(rows: pa.Table, survey: pa.Table, noise: Deviations, place: Codes) ->
         return estimate_ratios(sums, counts, shared=np.nan_to_num(of_people / counts.sum(axis=0) ** 2))
 
 
-def _batteries(questions: pa.Array, survey: pa.Table) -> tuple[Codes, int]:
+def _number_batteries(questions: pa.Array, survey: pa.Table) -> tuple[Codes, int]:
     """Of each question the place of its battery among those of the segment, in order of their names, and how many there are."""
     own = survey["battery"].take(pc.index_in(questions, survey[KEYS.item].combine_chunks())).combine_chunks()
     encoded = pc.coalesce(own, questions).dictionary_encode()

@@ -12,7 +12,7 @@ from dtef_pipeline.survey.keys import KEYS
 _CURVE = ["model_variant", "condition"]
 
 
-def on_shared_pairs(connection: duckdb.DuckDBPyConnection, board: pd.DataFrame) -> pd.DataFrame:
+def restrict_to_shared_pairs(connection: duckdb.DuckDBPyConnection, board: pd.DataFrame) -> pd.DataFrame:
     """Rows of the overall board, each `score` (0-1, higher is better) over the pairs that its model has a score for at all of its levels.
 
     `n_pairs` is their number. Where a model has the same pairs at every level, its rows stay as they are; where it has not, they have no
@@ -21,7 +21,7 @@ def on_shared_pairs(connection: duckdb.DuckDBPyConnection, board: pd.DataFrame) 
     if not len(board):
         return board
     options = SurveyBoardOptions(metric=str(board["metric"].iloc[0]) if "metric" in board else "js")
-    found = _means(connection, options)
+    found = _load_curve_means(connection, options)
     key = [*_CURVE, "context_level"]
     merged = board[key].astype(str).merge(found, on=key, how="left")
     other = (board["score"].notna() & (merged["shared_pairs"].fillna(0).to_numpy() != board["n_pairs"].to_numpy())).to_numpy()
@@ -35,7 +35,7 @@ def on_shared_pairs(connection: duckdb.DuckDBPyConnection, board: pd.DataFrame) 
     return known
 
 
-def _means(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> pd.DataFrame:
+def _load_curve_means(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> pd.DataFrame:
     connection.execute("SET threads = 1")
     series, pair = ", ".join(_CURVE), ", ".join(KEYS.pair)
     query = f"""

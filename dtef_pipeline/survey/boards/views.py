@@ -9,16 +9,21 @@ import pandas as pd
 
 from dtef_pipeline.boards.boards import BY_METRIC, BoardEvidence, board, load_evidence
 from dtef_pipeline.boards.cells import BoardOptions, load_cells
-from dtef_pipeline.boards.comparisons import comparisons, contradictions, rank_ranges, tiers, why_no_tier
-from dtef_pipeline.boards.reliability import reliability
+from dtef_pipeline.boards.comparisons import compare_all_pairs, explain_missing_tiers, list_contradictions, rank_ranges, tiers
+from dtef_pipeline.boards.reliability import compute_reliability
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.consistency import consistency_board, consistency_components, ranked_by, with_fewer_segments
+from dtef_pipeline.survey.boards.consistency import (
+    add_segment_cautions,
+    build_consistency_board,
+    estimate_consistency,
+    rank_by_spread,
+)
 from dtef_pipeline.survey.boards.noise import DRAWN_FROM
 from dtef_pipeline.survey.boards.published import BREAKDOWNS, BY_NAME, PUBLISHED
-from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
-from dtef_pipeline.survey.boards.segment_gaps import segment_gaps
+from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
+from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import CORRECTED, METRICS
 
@@ -56,21 +61,21 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Board
     if options.intervals and by != BY_METRIC:
         evidence = evidence or load_evidence(connection, options)
     if by == "consistency":
-        return _consistency(connection, options, evidence)
+        return _view_consistency(connection, options, evidence)
     frame = board(connection, by, options, evidence)
     if evidence is None or not options.intervals or by == BY_METRIC:
         return frame
     cautions = {POPULATION_MARGINAL: _CONTAINS_ANSWERS}
     notes = [frame["note"], frame["model"].map(cautions).fillna("")]
     if by == "overall":
-        compared = _comparisons(connection, options, evidence, parsed=False)
+        compared = _view_comparisons(connection, options, evidence, parsed=False)
         frame = frame.join(rank_ranges(frame, compared, KEYS)).assign(tier=tiers(frame, compared, KEYS))
-        notes += [why_no_tier(frame, compared, KEYS), contradictions(frame, compared, KEYS)]
+        notes += [explain_missing_tiers(frame, compared, KEYS), list_contradictions(frame, compared, KEYS)]
         frame = frame[[name for name in LEADERBOARD if name in frame]]
     return frame.assign(note=["; ".join(filter(None, parts)) for parts in zip(*notes, strict=True)])
 
 
-def published_tables(
+def build_published_tables(
     tables: Sequence[str], connection: Connection, options: BoardOptions, evidence: BoardEvidence | None = None
 ) -> dict[str, pd.DataFrame]:
     """Published tables, by name, of the views that they store."""
@@ -80,42 +85,42 @@ def published_tables(
     return {**whole, BREAKDOWNS: pd.concat(cuts, ignore_index=True)} if cuts else whole
 
 
-def _consistency(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+def _view_consistency(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
     cells = evidence.cells if evidence else load_cells(connection, options)
-    frame = consistency_board(cells, options)
+    frame = build_consistency_board(cells, options)
     if not options.intervals:
         return frame
     noise = evidence.noise.score if evidence and evidence.noise else None
-    components = consistency_components(cells, options, noise).astype(dict.fromkeys(KEYS.series, str))
-    frame = ranked_by(frame.merge(components, on=list(KEYS.series), how="left"), "segment_sd_true")
-    return frame.assign(consistency_note=with_fewer_segments(frame), seed=options.seed)
+    components = estimate_consistency(cells, options, noise).astype(dict.fromkeys(KEYS.series, str))
+    frame = rank_by_spread(frame.merge(components, on=list(KEYS.series), how="left"), "segment_sd_true")
+    return frame.assign(consistency_note=add_segment_cautions(frame), seed=options.seed)
 
 
-def _comparisons(
+def _view_comparisons(
     connection: Connection, options: BoardOptions, evidence: BoardEvidence | None, *, parsed: bool = True
 ) -> pd.DataFrame:
     cells, noise = evidence or load_evidence(connection, options)
-    return comparisons(cells, options, noise.score if noise else None, parsed=parsed)
+    return compare_all_pairs(cells, options, noise.score if noise else None, parsed=parsed)
 
 
-def _responsiveness(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+def _view_responsiveness(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
     cells, noise = evidence or load_evidence(connection, options)
-    return responsiveness(cells, context_shown(connection), options, noise.score if noise else None)
+    return compute_responsiveness(cells, load_context_shown(connection), options, noise.score if noise else None)
 
 
-def _segment_gaps(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+def _view_segment_gaps(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
     cells, noise = evidence or load_evidence(connection, options)
-    return segment_gaps(cells, options, noise.score if noise else None)
+    return compute_segment_gaps(cells, options, noise.score if noise else None)
 
 
-def _reliability(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
-    return reliability(connection, options, evidence.cells if evidence else None)
+def _view_reliability(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+    return compute_reliability(connection, options, evidence.cells if evidence else None)
 
 
 _MAKERS: Mapping[str, Callable[[Connection, BoardOptions, BoardEvidence | None], pd.DataFrame]] = {
-    "comparisons": _comparisons,
-    "context": _responsiveness,
-    "gaps": _segment_gaps,
-    "reliability": _reliability,
+    "comparisons": _view_comparisons,
+    "context": _view_responsiveness,
+    "gaps": _view_segment_gaps,
+    "reliability": _view_reliability,
 }
 """What makes the views that are no boards, by name."""

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.plain import recent
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.plain import take_recent
 
 # Groups are atomic, `(?>...)`, and not possessive: before 3.11.5 Python loses its place in a possessive group that fails half-way.
 NUMERAL = r"[-+]?+(?:[0-9]++(?>(?:\.[0-9]++)?)|\.[0-9]++)(?>(?:e[-+]?+[0-9]++)?)"
@@ -59,35 +59,37 @@ class Candidate(NamedTuple):
     prose: bool = False
 
 
-def candidate(start: int, end: int, values: Sequence[float], n: int, how: str, *, prose: bool = False) -> Candidate:
+def make_candidate(start: int, end: int, values: Sequence[float], n: int, how: str, *, prose: bool = False) -> Candidate:
     """A reading of `values`, with its status: is it a distribution, and over n options?"""
-    if fault := not_a_distribution(values):
+    if fault := explain_no_distribution(values):
         return Candidate(start, end, "unparseable", (), f"{how}: {fault}")
     if len(values) != n:
-        return Candidate(start, end, "wrong_length", (), f"{how} of {counted(len(values), 'value')} for {counted(n, 'option')}")
-    if not how.startswith("array") and _maybe_thousands(values):
+        return Candidate(
+            start, end, "wrong_length", (), f"{how} of {format_count(len(values), 'value')} for {format_count(n, 'option')}"
+        )
+    if not how.startswith("array") and _can_be_thousands(values):
         return Candidate(start, end, "unparseable", (), f"{how}: a point may be a decimal or a thousands separator")
     return Candidate(start, end, "ok", tuple(values), how, prose)
 
 
-def not_a_distribution(values: Sequence[float]) -> str:
+def explain_no_distribution(values: Sequence[float]) -> str:
     """Why the values are no distribution; empty when they are one."""
     if any(not math.isfinite(v) for v in values):
         return "a value is not a finite number"
     if any(v < 0 for v in values):
         return "a value is negative"
-    total = in_order_sum(values)
+    total = sum_in_order(values)
     if total == 0:
         return "all values are zero"
     return "" if math.isfinite(total) else "the values add up to infinity"
 
 
-def _maybe_thousands(values: Sequence[float]) -> bool:
+def _can_be_thousands(values: Sequence[float]) -> bool:
     """`1.200` beside `800`: counts with a European separator, or not."""
-    return max(values) >= 100 and any(v != int(v) for v in values) and not near_whole(in_order_sum(values))
+    return max(values) >= 100 and any(v != int(v) for v in values) and not is_near_whole(sum_in_order(values))
 
 
-def in_order_sum(values: Sequence[float]) -> float:
+def sum_in_order(values: Sequence[float]) -> float:
     """Sum from left to right, plainly rounded: what the vectorised path computes too (`sum` compensates from 3.12 on)."""
     total = 0.0
     for value in values:
@@ -95,66 +97,66 @@ def in_order_sum(values: Sequence[float]) -> float:
     return total
 
 
-def near_whole(total: float, points: float = 5.0) -> bool:
+def is_near_whole(total: float, points: float = 5.0) -> bool:
     """Whether a total is that of percentages or of fractions, give or take so many percentage points."""
     return abs(total - 100) <= points or abs(total - 1) <= points / 100
 
 
-def number(text: str, joined: bool = False) -> float:
+def parse_written_number(text: str, joined: bool = False) -> float:
     """The value of one written number; `joined`: a comma in it is a thousands separator or a decimal comma."""
     if joined and "," in text:
         text = text.replace(",", "") if _THOUSANDS.fullmatch(text) else text.replace(",", ".")
     return float(text)
 
 
-def joinable(text: str) -> bool:
+def is_joinable(text: str) -> bool:
     """Whether a number with commas in it can be one number: `1,200` or `45,2`, not `45,30,15`."""
     return "," not in text or bool(_THOUSANDS.fullmatch(text) or _DECIMAL_COMMA.fullmatch(text))
 
 
-def hide(pattern: re.Pattern[str], text: str, filler: str) -> str:
+def mask_matches(pattern: re.Pattern[str], text: str, filler: str) -> str:
     """The text with each match painted over, places unchanged."""
     return pattern.sub(lambda found: filler * (found.end() - found.start()), text)
 
 
 def read_unlabelled(text: str, n: int) -> Iterator[Candidate]:
     """Every unlabelled reading of the text."""
-    text = hide(_CITATION, text, " ")
-    yield from _arrays(text, n)
-    rest = hide(_ARRAY, text, "\x1a")
-    yield from _columns(rest, n)
-    yield from _runs(rest, n)
+    text = mask_matches(_CITATION, text, " ")
+    yield from _find_arrays(text, n)
+    rest = mask_matches(_ARRAY, text, "\x1a")
+    yield from _find_columns(rest, n)
+    yield from _find_runs(rest, n)
 
 
-def _arrays(text: str, n: int) -> Iterator[Candidate]:
-    for found in recent(_ARRAY.finditer(text), n):
+def _find_arrays(text: str, n: int) -> Iterator[Candidate]:
+    for found in take_recent(_ARRAY.finditer(text), n):
         content = _REMARK.sub("", found[1])
-        values = _array_values(content)
+        values = _read_array_values(content)
         if len(values) < 2 or _INTERVAL.search(text, max(0, found.start() - 12), found.start()):
             continue
-        if _like_citations(values) and not _own_line(text, found.start(), found.end()):
+        if _is_like_citations(values) and not _is_on_own_line(text, found.start(), found.end()):
             continue
         how = "array" if content == found[1] else "array with remarks"
         if "-" in content and _has_range(content):
             how = "array with a range in it"
-        yield candidate(found.start(), found.end(), values, n, how)
+        yield make_candidate(found.start(), found.end(), values, n, how)
 
 
-def _items(content: str) -> list[str]:
+def _split_array_items(content: str) -> list[str]:
     separator = next((s for s in (";", ",", "|") if s in content), None)
     return [item.strip() for item in content.strip(" ,;|\n").split(separator)]
 
 
 def _has_range(content: str) -> bool:
-    return any(_RANGE.fullmatch(item) for item in _items(content))
+    return any(_RANGE.fullmatch(item) for item in _split_array_items(content))
 
 
-def _array_values(content: str) -> list[float]:
+def _read_array_values(content: str) -> list[float]:
     """Values of an array's inside; NaN for what stands in a value's place and is none; empty when it is no such array."""
     values = []
-    for item in _items(content):
-        if (found := _ITEM.fullmatch(item)) and joinable(found[1]):
-            values.append(number(found[1], joined=True))
+    for item in _split_array_items(content):
+        if (found := _ITEM.fullmatch(item)) and is_joinable(found[1]):
+            values.append(parse_written_number(found[1], joined=True))
         elif _RANGE.fullmatch(item) or _NOT_A_NUMBER.fullmatch(item):
             values.append(math.nan)
         else:
@@ -162,13 +164,13 @@ def _array_values(content: str) -> list[float]:
     return values
 
 
-def _like_citations(values: Sequence[float]) -> bool:
+def _is_like_citations(values: Sequence[float]) -> bool:
     """Small rising whole numbers, such as the sources [2, 5]."""
     rising = all(a < b for a, b in pairwise(values))
     return rising and values[0] >= 1 and values[-1] < 90 and all(v == int(v) for v in values) and sum(values) < 90
 
 
-def _own_line(text: str, start: int, end: int) -> bool:
+def _is_on_own_line(text: str, start: int, end: int) -> bool:
     """Whether what lies from start to end has its line to itself, or follows a colon or an equals sign."""
     before = text[max(0, start - NEARBY) : start].rpartition("\n")[2].rstrip()
     after = text[end : end + NEARBY].partition("\n")[0]
@@ -176,31 +178,31 @@ def _own_line(text: str, start: int, end: int) -> bool:
     return not sources and (before.endswith((":", "=")) or not _ALNUM.search(before)) and not _ALNUM.search(after)
 
 
-def _columns(text: str, n: int) -> Iterator[Candidate]:
-    for found in recent(_NUMBER_PER_LINE.finditer(text), n):
-        numbers = _COMMA_NUMBERS.findall(_without_bullets(found[0]))
-        if all(map(joinable, numbers)):
-            values = [number(v, joined=True) for v in numbers]
-            yield candidate(found.start(), found.end(), values, n, "column of values")
+def _find_columns(text: str, n: int) -> Iterator[Candidate]:
+    for found in take_recent(_NUMBER_PER_LINE.finditer(text), n):
+        numbers = _COMMA_NUMBERS.findall(_strip_bullets(found[0]))
+        if all(map(is_joinable, numbers)):
+            values = [parse_written_number(v, joined=True) for v in numbers]
+            yield make_candidate(found.start(), found.end(), values, n, "column of values")
 
 
-def _without_bullets(column: str) -> str:
+def _strip_bullets(column: str) -> str:
     return re.sub(r"(?m)^[ |]*[-–•·] ", "", column)
 
 
-def _runs(text: str, n: int) -> Iterator[Candidate]:
+def _find_runs(text: str, n: int) -> Iterator[Candidate]:
     """Values on one line. Amid prose they must add up to a whole; so must `60/40` and an array cut off before its end."""
-    for found in recent(_RUN.finditer(text), n):
+    for found in take_recent(_RUN.finditer(text), n):
         values = _run_values(found[0], n)
-        whole = near_whole(in_order_sum(values))
+        whole = is_near_whole(sum_in_order(values))
         cut_off = "[" in text[max(0, found.start() - 2) : found.start()]
-        if cut_off and not near_whole(in_order_sum(values), 1.0):
+        if cut_off and not is_near_whole(sum_in_order(values), 1.0):
             yield Candidate(found.start(), found.end(), "unparseable", (), "array without its end")
             continue
-        own_line = _own_line(text, found.start(), found.end())
+        own_line = _is_on_own_line(text, found.start(), found.end())
         bounds = _BOUNDS.search(text, max(0, found.start() - 10), found.start())
         if (whole and not bounds) or (own_line and "/" not in found[0]):
-            yield candidate(found.start(), found.end(), values, n, "list of values", prose=not own_line)
+            yield make_candidate(found.start(), found.end(), values, n, "list of values", prose=not own_line)
 
 
 def _run_values(run: str, n: int) -> list[float]:
@@ -209,14 +211,14 @@ def _run_values(run: str, n: int) -> list[float]:
     if len(split) == n or "," not in run:
         return split
     numbers = _COMMA_NUMBERS.findall(run)
-    if len(numbers) != n or not all(map(joinable, numbers)):
+    if len(numbers) != n or not all(map(is_joinable, numbers)):
         return split
-    joined = [number(v, joined=True) for v in numbers]
+    joined = [parse_written_number(v, joined=True) for v in numbers]
     with_comma = [v for v in numbers if "," in v]
     thousands = sum(1 for v in with_comma if _THOUSANDS.fullmatch(v))
     between = _COMMA_NUMBERS.sub("", run)
     comma_separates = "," in between
     if thousands == len(with_comma):
         return split if _CLOSE_COMMA.search(between) else joined
-    certain = thousands == 0 and near_whole(in_order_sum(joined)) and (not comma_separates or len(with_comma) == n)
+    certain = thousands == 0 and is_near_whole(sum_in_order(joined)) and (not comma_separates or len(with_comma) == n)
     return joined if certain else split

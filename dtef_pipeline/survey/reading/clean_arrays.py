@@ -42,10 +42,10 @@ def clean_arrays(texts: pa.Array, sizes: Rows, wanted: Flags) -> Iterator[Arrays
         clean = pc.fill_null(pc.match_substring_regex(asked, pattern), False)
         mask = clean.to_numpy(zero_copy_only=False)
         if mask.any():
-            yield Arrays(rows[mask], _lines_of_csv(asked if mask.all() else asked.filter(clean), k))
+            yield Arrays(rows[mask], _parse_as_csv(asked if mask.all() else asked.filter(clean), k))
 
 
-def _lines_of_csv(arrays: pa.Array, k: int) -> list[Floats]:
+def _parse_as_csv(arrays: pa.Array, k: int) -> list[Floats]:
     _, offsets, data = arrays.buffers()
     bounds = np.frombuffer(offsets, np.int64)[arrays.offset : arrays.offset + len(arrays) + 1]
     table = pa.csv.read_csv(

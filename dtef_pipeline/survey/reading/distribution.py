@@ -21,11 +21,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dtef_pipeline.survey.reading.candidates import Candidate, in_order_sum, near_whole, read_unlabelled
+from dtef_pipeline.survey.reading.candidates import Candidate, is_near_whole, read_unlabelled, sum_in_order
 from dtef_pipeline.survey.reading.labelled import read_any_labels, read_enumerated, read_labelled
 from dtef_pipeline.text.labels import Labels
-from dtef_pipeline.text.plain import LOOK_BACK, answer_text, without_thinking
-from dtef_pipeline.text.structured import only_the_answer
+from dtef_pipeline.text.plain import LOOK_BACK, extract_answer_text, strip_thinking
+from dtef_pipeline.text.structured import extract_answer
 
 _DISTRIBUTION_FOLLOWS = re.compile(
     r"(?<!\w)(?:(?:final|predicted|estimated)? ?(?:answer|distribution|prediction|estimate|output|result|response)s?|final)"
@@ -47,7 +47,7 @@ NO_DISTRIBUTION = "no distribution in the response"
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedResponse:
     """How a response was read.
 
     `status` is ok | unparseable | wrong_length | refused | missing; `distribution` holds fractions that sum to 1 in the
@@ -59,40 +59,40 @@ class Parsed:
     reason: str
 
 
-def unparseable(reason: str) -> Parsed:
-    return Parsed("unparseable", None, reason)
+def make_unparseable(reason: str) -> ParsedResponse:
+    return ParsedResponse("unparseable", None, reason)
 
 
-def read_distribution(text: str | None, n: int, labels: Labels | None, *, marked: bool = False) -> Parsed:
+def read_distribution(text: str | None, n: int, labels: Labels | None, *, marked: bool = False) -> ParsedResponse:
     """The distribution over `n` options, in the order in which they are listed. Never raises on any text."""
-    plain = answer_text(only_the_answer(without_thinking(text), "distribution", marked=marked)) if text else ""
+    plain = extract_answer_text(extract_answer(strip_thinking(text), "distribution", marked=marked)) if text else ""
     if not plain:
-        return unparseable(why_empty(text))
+        return make_unparseable(explain_empty(text))
     best: Candidate | None = None
-    for part in _marked_parts(plain) if marked else _parts(plain):
-        best = _best(_candidates(part, n, labels))
+    for part in _iterate_marked_parts(plain) if marked else _iterate_parts(plain):
+        best = _choose_best(_find_all_candidates(part, n, labels))
         if best and best.status == "ok":
-            return _parsed(best)
+            return _make_parsed(best)
     if best:
-        return Parsed(best.status, None, best.how)
-    if refuses(plain, labels, marked=marked):
-        return Parsed("refused", None, "an apology or a refusal, and no distribution")
-    return unparseable("no distribution after the reasoning" if marked else NO_DISTRIBUTION)
+        return ParsedResponse(best.status, None, best.how)
+    if is_refusal(plain, labels, marked=marked):
+        return ParsedResponse("refused", None, "an apology or a refusal, and no distribution")
+    return make_unparseable("no distribution after the reasoning" if marked else NO_DISTRIBUTION)
 
 
-def why_empty(text: str | None) -> str:
+def explain_empty(text: str | None) -> str:
     return "empty response" if not text or text.isspace() else "nothing outside the thinking"
 
 
-def refuses(plain: str, labels: Labels | None, *, marked: bool = False) -> bool:
+def is_refusal(plain: str, labels: Labels | None, *, marked: bool = False) -> bool:
     """Whether the words outside the options are an apology or a refusal. A reasoning may say `cannot` of many things, but late."""
     plain = plain[:300] if marked else plain[-LOOK_BACK:]
     if not _REFUSAL.search(plain):
         return False
-    return labels is None or bool(_REFUSAL.search(labels.without(plain)))
+    return labels is None or bool(_REFUSAL.search(labels.remove_mentions(plain)))
 
 
-def _parts(plain: str) -> Iterator[str]:
+def _iterate_parts(plain: str) -> Iterator[str]:
     """What follows the last marker, then the whole."""
     end = 0
     for marker in _DISTRIBUTION_FOLLOWS.finditer(plain):
@@ -102,7 +102,7 @@ def _parts(plain: str) -> Iterator[str]:
     yield plain
 
 
-def _marked_parts(plain: str) -> Iterator[str]:
+def _iterate_marked_parts(plain: str) -> Iterator[str]:
     """The line of the last marker, then all that follows it; a response that is one array has no reasoning to be mistaken for."""
     end = 0
     for marker in _FINAL_LINE.finditer(plain):
@@ -116,22 +116,22 @@ def _marked_parts(plain: str) -> Iterator[str]:
         yield plain
 
 
-def _candidates(text: str, n: int, labels: Labels | None) -> list[Candidate]:
+def _find_all_candidates(text: str, n: int, labels: Labels | None) -> list[Candidate]:
     """Every reading of the text. A label says more than the letter, the number or the place of its row."""
     unlabelled = list(read_unlabelled(text, n))
     if labels is None:
         return [*unlabelled, *read_enumerated(text, n, None), *read_any_labels(text, n)]
     labelled = read_labelled(text, labels)
     named = [(c.start, c.end) for c in labelled if c.status == "ok"]
-    weaker = [_in_named_order(c, text, labels) for c in unlabelled] + read_enumerated(text, n, labels)
-    return labelled + [c for c in weaker if not _overlaps_last(c, named)]
+    weaker = [_order_by_header(c, text, labels) for c in unlabelled] + read_enumerated(text, n, labels)
+    return labelled + [c for c in weaker if not _is_overlapping_last(c, named)]
 
 
-def _overlaps_last(one: Candidate, spans: Sequence[tuple[int, int]]) -> bool:
+def _is_overlapping_last(one: Candidate, spans: Sequence[tuple[int, int]]) -> bool:
     return any(one.start < end and one.end > start for start, end in spans[-2:])
 
 
-def _in_named_order(found: Candidate, text: str, labels: Labels) -> Candidate:
+def _order_by_header(found: Candidate, text: str, labels: Labels) -> Candidate:
     """A table's row of values put in the order of its header; values beside options named in another order are not read."""
     if found.status != "ok" or found.how not in ("list of values", "array with remarks"):
         return found
@@ -155,7 +155,7 @@ def _in_named_order(found: Candidate, text: str, labels: Labels) -> Candidate:
     return found
 
 
-def _best(candidates: list[Candidate]) -> Candidate | None:
+def _choose_best(candidates: list[Candidate]) -> Candidate | None:
     """The last candidate of the best status, a list before a sentence.
 
     It is unparseable when another reading of the same words says otherwise.
@@ -170,11 +170,11 @@ def _best(candidates: list[Candidate]) -> Candidate | None:
     return None
 
 
-def _parsed(found: Candidate) -> Parsed:
-    total = in_order_sum(found.values)
-    return Parsed("ok", tuple(v / total for v in found.values), found.how + total_note(total))
+def _make_parsed(found: Candidate) -> ParsedResponse:
+    total = sum_in_order(found.values)
+    return ParsedResponse("ok", tuple(v / total for v in found.values), found.how + describe_total(total))
 
 
-def total_note(total: float) -> str:
+def describe_total(total: float) -> str:
     """What the reason says of a total that is that of neither percentages nor fractions."""
-    return "" if near_whole(total, 3.0) else f"; raw total {total:.6g}"
+    return "" if is_near_whole(total, 3.0) else f"; raw total {total:.6g}"

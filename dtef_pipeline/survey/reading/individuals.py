@@ -14,11 +14,11 @@ from functools import lru_cache
 from typing import Any
 
 from dtef_pipeline.survey.reading.candidates import COMMA_NUMBER, PERCENT
-from dtef_pipeline.survey.reading.distribution import ONE_ARRAY, Parsed, refuses, unparseable, why_empty
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.survey.reading.distribution import ONE_ARRAY, ParsedResponse, explain_empty, is_refusal, make_unparseable
+from dtef_pipeline.text.counted import format_count
 from dtef_pipeline.text.labels import Labels
-from dtef_pipeline.text.plain import LOOK_BACK_FAR, answer_text, without_thinking
-from dtef_pipeline.text.structured import LOOK_BACK_IN_JSON, Pairs, as_text, decoded, only_the_answer, unfenced
+from dtef_pipeline.text.plain import LOOK_BACK_FAR, extract_answer_text, strip_thinking
+from dtef_pipeline.text.structured import LOOK_BACK_IN_JSON, Pairs, decode_json, extract_answer, format_json_value, strip_fence
 
 _PERSON = r"(?:person|individual|respondent|participant|people|p|r)"
 _PEOPLE_FOLLOW = re.compile(
@@ -41,36 +41,36 @@ _LISTS = 20
 """Lists looked at, from the end."""
 
 
-def read_individuals(text: str | None, labels: Labels, asked: int | None, *, marked: bool = False) -> Parsed:
+def read_individuals(text: str | None, labels: Labels, asked: int | None, *, marked: bool = False) -> ParsedResponse:
     """How many individuals gave each option, as a distribution in the order in which the options are listed.
 
     `asked`: how many people were to answer (None: any number). Never raises on any text.
     """
-    outside = without_thinking(text) if text else ""
-    response = answer_text(only_the_answer(_as_answers(outside), "answers", marked=marked), LOOK_BACK_FAR)
+    outside = strip_thinking(text) if text else ""
+    response = extract_answer_text(extract_answer(_extract_people_answers(outside), "answers", marked=marked), LOOK_BACK_FAR)
     if not response:
-        return unparseable(why_empty(text))
-    entries = next(filter(None, (_entries(part, labels, asked) for part in _parts(response, marked))), [])
+        return make_unparseable(explain_empty(text))
+    entries = next(filter(None, (_split_entries(part, labels, asked) for part in _iterate_answer_parts(response, marked))), [])
     if _name_options(entries, labels):
-        return _counted(entries, labels, asked)
+        return _count_entries(entries, labels, asked)
     if entries and all(map(_SHARE.search, entries)):
-        return unparseable("percentages where individuals were asked")
-    if refuses(response, labels, marked=marked):
-        return Parsed("refused", None, "an apology or a refusal, and no answers of individuals")
+        return make_unparseable("percentages where individuals were asked")
+    if is_refusal(response, labels, marked=marked):
+        return ParsedResponse("refused", None, "an apology or a refusal, and no answers of individuals")
     if entries:
-        return unparseable(f"individuals: {entries[0][:60]!r} is no option")
-    return unparseable("no answers after the reasoning" if marked else "no answers of individuals in the response")
+        return make_unparseable(f"individuals: {entries[0][:60]!r} is no option")
+    return make_unparseable("no answers after the reasoning" if marked else "no answers of individuals in the response")
 
 
-def _as_answers(text: str) -> str:
+def _extract_people_answers(text: str) -> str:
     """A response that is one JSON value, with its people's answers alone: `[{"person": 1, "answer": "a"}]`, `{"Person 1": "a"}`."""
-    value = decoded(unfenced(text[-LOOK_BACK_IN_JSON:]))
+    value = decode_json(strip_fence(text[-LOOK_BACK_IN_JSON:]))
     people = value.named("answers")[-1:] if isinstance(value, Pairs) else []
-    answers = _of_people(people[0] if people else value)
-    return text if answers is None else f"ANSWERS: {as_text(answers)}"
+    answers = _list_answers_of_people(people[0] if people else value)
+    return text if answers is None else f"ANSWERS: {format_json_value(answers)}"
 
 
-def _of_people(value: Any) -> list[Any] | None:
+def _list_answers_of_people(value: Any) -> list[Any] | None:
     if isinstance(value, Pairs) and value and all(_PERSON_KEY.fullmatch(key[:40]) for key, _ in value):
         return [inner for _, inner in value]
     if isinstance(value, list) and value and all(isinstance(entry, Pairs) for entry in value):
@@ -79,7 +79,7 @@ def _of_people(value: Any) -> list[Any] | None:
     return None
 
 
-def _parts(response: str, marked: bool) -> Iterator[str]:
+def _iterate_answer_parts(response: str, marked: bool) -> Iterator[str]:
     """What follows the last marker; the whole where the answer needs no marker, or is nothing but a list."""
     end = 0
     for marker in _PEOPLE_FOLLOW.finditer(response):
@@ -90,28 +90,28 @@ def _parts(response: str, marked: bool) -> Iterator[str]:
         yield response
 
 
-def _entries(part: str, labels: Labels, asked: int | None) -> list[str]:
+def _split_entries(part: str, labels: Labels, asked: int | None) -> list[str]:
     """The answer of each person, in words: of the last list in brackets that names an option, else of the lines."""
     lists = [_split(inside, labels) for inside in _LIST.findall(part)[-_LISTS:]]
     naming = [entries for entries in lists if _name_options(entries, labels)]
     if len(naming) > 1 and asked is not None and len(naming[-1]) != asked:
-        return [f"{counted(len(naming), 'list')}, the last of {len(naming[-1])} people"]
+        return [f"{format_count(len(naming), 'list')}, the last of {len(naming[-1])} people"]
     if naming:
         return naming[-1]
     if "[" in part and not lists:
         return [part[part.rindex("[") :]]  # a list without its end
-    by_line = _entries_by_line(part, labels, _MOST_ENTRIES if asked is None else 2 * asked + _PROSE_LINES)
+    by_line = _split_entries_by_line(part, labels, _MOST_ENTRIES if asked is None else 2 * asked + _PROSE_LINES)
     return lists[-1] if lists and not _name_options(by_line, labels) else by_line
 
 
 def _name_options(entries: Sequence[str], labels: Labels) -> bool:
-    return any(option_of(entry, labels) is not None for entry in entries)
+    return any(find_option(entry, labels) is not None for entry in entries)
 
 
-def _entries_by_line(part: str, labels: Labels, most: int) -> list[str]:
+def _split_entries_by_line(part: str, labels: Labels, most: int) -> list[str]:
     """The entries of the last `most` lines but the prose before the first and after the last that says something of people."""
     lines = [line.strip() for line in part.split("\n")[-most:]]
-    entries_of = {line: _line_entries(line, labels) for line in dict.fromkeys(lines)}
+    entries_of = {line: _split_line(line, labels) for line in dict.fromkeys(lines)}
     by_line = [entries_of[line] for line in lines]
     filled = [place for place, entries in enumerate(by_line) if entries]
     if not filled:
@@ -120,7 +120,7 @@ def _entries_by_line(part: str, labels: Labels, most: int) -> list[str]:
     return [entry for place in range(first, last + 1) for entry in by_line[place] or [lines[place]]]
 
 
-def _line_entries(line: str, labels: Labels) -> list[str]:
+def _split_line(line: str, labels: Labels) -> list[str]:
     """What a line says of people; nothing when it is prose."""
     entries = _split(line, labels)
     return [] if _is_prose(line, entries, labels) else entries
@@ -134,49 +134,49 @@ def _is_prose(line: str, entries: Sequence[str], labels: Labels) -> bool:
 
 def _split(line: str, labels: Labels) -> list[str]:
     """The entries of a line or a list; one that names an option as a whole (`No, never`) is not taken apart."""
-    if option_of(line, labels) is not None:
+    if find_option(line, labels) is not None:
         return [line]
     separator = next((s for s in (";", ",", "|", "\n") if s in line), None)
     if separator is None:
         words = line.split(" ")[:_MOST_ENTRIES]
-        return words if all(option_of(word, labels) is not None for word in words) else [line]
+        return words if all(find_option(word, labels) is not None for word in words) else [line]
     entries = [item.strip() for item in line.strip(" \n,;|").split(separator)][:_MOST_ENTRIES]
-    return _joined(entries, labels) if separator == "," and any("," in name for name in labels.names) else entries
+    return _join_split_labels(entries, labels) if separator == "," and any("," in name for name in labels.names) else entries
 
 
-def _joined(items: Sequence[str], labels: Labels) -> list[str]:
+def _join_split_labels(items: Sequence[str], labels: Labels) -> list[str]:
     """Items put together again where a comma stands inside a label: quotes are gone, so that only the label can tell."""
     most = max(name.count(",") for name in labels.names) + 1
     entries: list[str] = []
     place = 0
     while place < len(items):
         joined = (", ".join(items[place:stop]) for stop in range(min(place + most, len(items)), place, -1))
-        entry = next((text for text in joined if option_of(text, labels) is not None), items[place])
+        entry = next((text for text in joined if find_option(text, labels) is not None), items[place])
         entries.append(entry)
         place += entry.count(", ") + 1
     return entries
 
 
 @lru_cache(maxsize=4096)
-def option_of(entry: str, labels: Labels) -> int | None:
+def find_option(entry: str, labels: Labels) -> int | None:
     """The option that an entry names, by label, by letter or by both, a person's number before it or not.
 
     None when it names none, or when label and letter disagree.
     """
-    named = _named(entry, labels)
+    named = _find_named_option(entry, labels)
     numbered = _NUMBERED.match(entry) if named is None else None
-    return _named(entry[numbered.end() :], labels) if numbered else named
+    return _find_named_option(entry[numbered.end() :], labels) if numbered else named
 
 
-def _named(entry: str, labels: Labels) -> int | None:
+def _find_named_option(entry: str, labels: Labels) -> int | None:
     entry = entry.strip(" .,;")
-    by_label, by_letter = labels.exactly(entry), _by_letter(entry, labels)
+    by_label, by_letter = labels.match_exactly(entry), _read_letter(entry, labels)
     if by_label is None:
         return by_letter
     return by_label if by_letter in (None, by_label) else None
 
 
-def _by_letter(entry: str, labels: Labels) -> int | None:
+def _read_letter(entry: str, labels: Labels) -> int | None:
     found = _LETTERED.fullmatch(entry)
     if found is None:
         return None
@@ -184,22 +184,24 @@ def _by_letter(entry: str, labels: Labels) -> int | None:
     for letter in found[1]:
         place = 26 * place + ord(letter) - ord("a") + 1
     label = found[2].strip().rstrip(")")
-    if place > len(labels.names) or (label and labels.exactly(label) != place - 1):
+    if place > len(labels.names) or (label and labels.match_exactly(label) != place - 1):
         return None
     return place - 1
 
 
-def _counted(entries: Sequence[str], labels: Labels, asked: int | None) -> Parsed:
-    options = [option_of(entry, labels) for entry in entries]
+def _count_entries(entries: Sequence[str], labels: Labels, asked: int | None) -> ParsedResponse:
+    options = [find_option(entry, labels) for entry in entries]
     if None in options:
         strange = entries[options.index(None)]
-        return unparseable(f"individuals: {strange[:60]!r} is no option")
+        return make_unparseable(f"individuals: {strange[:60]!r} is no option")
     people = len(options)
     if asked is not None and not asked <= 2 * people <= 4 * asked:
-        return Parsed("wrong_length", None, f"{people} of {counted(asked, 'individual')}")
+        return ParsedResponse("wrong_length", None, f"{people} of {format_count(asked, 'individual')}")
     shares = tuple(options.count(option) / people for option in range(len(labels.names)))
-    return Parsed(
+    return ParsedResponse(
         "ok",
         shares,
-        f"{people} of {counted(asked, 'individual')}" if asked not in (None, people) else counted(people, "individual"),
+        f"{people} of {format_count(asked, 'individual')}"
+        if asked not in (None, people)
+        else format_count(people, "individual"),
     )

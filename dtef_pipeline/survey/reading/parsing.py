@@ -17,18 +17,18 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.survey.reading.distribution import (
     NO_DISTRIBUTION,
-    Parsed,
+    ParsedResponse,
+    explain_empty,
+    is_refusal,
+    make_unparseable,
     read_distribution,
-    refuses,
-    unparseable,
-    why_empty,
 )
 from dtef_pipeline.survey.reading.individuals import read_individuals
-from dtef_pipeline.survey.reading.several_questions import parts_by_question
+from dtef_pipeline.survey.reading.several_questions import split_by_question
 from dtef_pipeline.survey.reading.whole_columns import ColumnsInMaking, ParsedColumns
-from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.labels import Labels, labels_of
-from dtef_pipeline.text.plain import answer_text
+from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.labels import Labels, build_labels
+from dtef_pipeline.text.plain import extract_answer_text
 
 
 class Reading(NamedTuple):
@@ -42,7 +42,7 @@ class Reading(NamedTuple):
     marked: bool | None = None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any] | None) -> Reading:
+    def parse_reading(cls, row: Mapping[str, Any] | None) -> Reading:
         if row is None:
             return AS_IN_THE_SURVEY
         order = row["order"]
@@ -54,68 +54,70 @@ AS_IN_THE_SURVEY = Reading()
 
 def parse_response(
     text: str | None, n_options: int, options: Sequence[str] | None = None, reading: Reading = AS_IN_THE_SURVEY
-) -> Parsed:
+) -> ParsedResponse:
     """The distribution over `n_options` that a response states; with `options`, values may stand beside their labels.
 
     `options` and the result are in the survey's order, whatever the order in which the prompt listed them. Never raises on any
     text. Raises ValueError when `options` are not `n_options` many.
     """
     if options is not None and len(options) != n_options:
-        raise ValueError(f"n_options is {n_options}, but {counted(len(options), 'option')} given: {list(options)!r}")
+        raise ValueError(f"n_options is {n_options}, but {format_count(len(options), 'option')} given: {list(options)!r}")
     if n_options < 2:
-        return unparseable(f"a question with {counted(n_options, 'option')} has no distribution to predict")
+        return make_unparseable(f"a question with {format_count(n_options, 'option')} has no distribution to predict")
     order = reading.order
     if order is None:
         return _read_as_listed(text, n_options, options, reading)
     if sorted(order) != list(range(n_options)):
-        return Parsed("missing", None, f"the prompt listed options {list(order)}, the survey has {n_options}")
+        return ParsedResponse("missing", None, f"the prompt listed options {list(order)}, the survey has {n_options}")
     listed = None if options is None else [options[option] for option in order]
-    return _in_survey_order(_read_as_listed(text, n_options, listed, reading), order)
+    return _restore_survey_order(_read_as_listed(text, n_options, listed, reading), order)
 
 
-def _in_survey_order(parsed: Parsed, order: Sequence[int]) -> Parsed:
+def _restore_survey_order(parsed: ParsedResponse, order: Sequence[int]) -> ParsedResponse:
     if parsed.distribution is None:
         return parsed
     shares = dict(zip(order, parsed.distribution, strict=True))
-    return Parsed(parsed.status, tuple(shares[option] for option in range(len(order))), parsed.reason)
+    return ParsedResponse(parsed.status, tuple(shares[option] for option in range(len(order))), parsed.reason)
 
 
-def _read_as_listed(text: str | None, n: int, options: Sequence[str] | None, reading: Reading) -> Parsed:
-    labels = labels_of(tuple(options)) if options is not None else None
+def _read_as_listed(text: str | None, n: int, options: Sequence[str] | None, reading: Reading) -> ParsedResponse:
+    labels = build_labels(tuple(options)) if options is not None else None
     marked = bool(reading.marked)
     if reading.task == "individuals":
         # Without labels, letters alone are understood.
-        return read_individuals(text, labels or labels_of(("",) * n), reading.individuals, marked=marked)
+        return read_individuals(text, labels or build_labels(("",) * n), reading.individuals, marked=marked)
     if reading.place is None:
         return read_distribution(text, n, labels, marked=marked)
     return _read_own_part(text or "", n, labels, reading)
 
 
-def _read_own_part(text: str, n: int, labels: Labels | None, reading: Reading) -> Parsed:
+def _read_own_part(text: str, n: int, labels: Labels | None, reading: Reading) -> ParsedResponse:
     """The answer to one question of a batch, from its own part of the response alone."""
     size, number = reading.size or 0, (reading.place or 0) + 1
-    parts = parts_by_question(text, size, marked=bool(reading.marked))
+    parts = split_by_question(text, size, marked=bool(reading.marked))
     if not parts:
-        return _without_parts(text, labels, bool(reading.marked))
+        return _explain_missing_parts(text, labels, bool(reading.marked))
     if 0 in parts:
-        return unparseable("the questions are not numbered from 1")
+        return make_unparseable("the questions are not numbered from 1")
     own_parts = list(dict.fromkeys(part for part in parts.get(number, ()) if part.strip()))
     if not own_parts:
-        return Parsed("missing", None, f"no answer to question {number} of {size or 'the batch'}")
+        return ParsedResponse("missing", None, f"no answer to question {number} of {size or 'the batch'}")
     read = [read_distribution(part, n, labels) for part in own_parts]
     stated = [parsed for parsed in read if parsed.reason != NO_DISTRIBUTION] or read[:1]
     if any((one.status, one.distribution) != (stated[0].status, stated[0].distribution) for one in stated):
-        return unparseable(f"two answers to question {number}")
+        return make_unparseable(f"two answers to question {number}")
     return stated[0]
 
 
-def _without_parts(text: str, labels: Labels | None, marked: bool) -> Parsed:
-    plain = answer_text(text)
+def _explain_missing_parts(text: str, labels: Labels | None, marked: bool) -> ParsedResponse:
+    plain = extract_answer_text(text)
     if not plain:
-        return unparseable(why_empty(text))
-    if refuses(plain, labels, marked=marked):
-        return Parsed("refused", None, "an apology or a refusal, and no distribution")
-    return unparseable("no answers by question after the reasoning" if marked else "no answers by question in the response")
+        return make_unparseable(explain_empty(text))
+    if is_refusal(plain, labels, marked=marked):
+        return ParsedResponse("refused", None, "an apology or a refusal, and no distribution")
+    return make_unparseable(
+        "no answers by question after the reasoning" if marked else "no answers by question in the response"
+    )
 
 
 def parse_responses(
@@ -132,18 +134,20 @@ def parse_responses(
     array (`[a, b, c]` of plain numbers) are read all at once, every other text once however often it occurs; the result is that
     of `parse_response` on each row, to the last bit. Raises ValueError when the columns are not of one length.
     """
-    column = _string_array(texts)
+    column = _convert_to_strings(texts)
     if len(column) != len(options):
-        raise ValueError(f"{counted(len(column), 'text')}, but {counted(len(options), 'list')} of options")
+        raise ValueError(f"{format_count(len(column), 'text')}, but {format_count(len(options), 'list')} of options")
     if sizes is None:
-        sizes = _numbers_of_options(options)
-    how = _one_array(reading)
+        sizes = _count_options(options)
+    how = _combine_array(reading)
     making = ColumnsInMaking(column, sizes)
-    making.add_clean(*_one_distribution(how, len(column)))
-    rest = making.pending()
+    making.add_clean(*_select_one_distribution(how, len(column)))
+    rest = making.list_pending()
     rows = pa.array(rest)
-    readings = [AS_IN_THE_SURVEY] * len(rest) if how is None else [Reading.of(row) for row in how.take(rows).to_pylist()]
-    known: dict[tuple[object, ...], Parsed] = {}
+    readings = (
+        [AS_IN_THE_SURVEY] * len(rest) if how is None else [Reading.parse_reading(row) for row in how.take(rows).to_pylist()]
+    )
+    known: dict[tuple[object, ...], ParsedResponse] = {}
     asked = zip(column.take(rows).to_pylist(), options.take(rows).to_pylist(), readings, rest.tolist(), strict=True)
     for text, labels, one, row in asked:
         key = (text, int(sizes[row]), None if labels is None else tuple(labels), one)
@@ -153,24 +157,24 @@ def parse_responses(
     return making.columns()
 
 
-def _numbers_of_options(options: pa.Array) -> npt.NDArray[np.int64]:
+def _count_options(options: pa.Array) -> npt.NDArray[np.int64]:
     lists = options.dictionary if isinstance(options, pa.DictionaryArray) else options
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return np.asarray(lengths[options.indices.to_numpy()]) if isinstance(options, pa.DictionaryArray) else lengths
 
 
-def _one_array(column: pa.Array | pa.ChunkedArray | None) -> pa.StructArray | None:
+def _combine_array(column: pa.Array | pa.ChunkedArray | None) -> pa.StructArray | None:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _string_array(texts: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> pa.Array:
+def _convert_to_strings(texts: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> pa.Array:
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     array = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
     return array.cast(pa.large_string())
 
 
-def _one_distribution(how: pa.StructArray | None, rows: int) -> tuple[npt.NDArray[np.bool_], pa.ListArray | None]:
+def _select_one_distribution(how: pa.StructArray | None, rows: int) -> tuple[npt.NDArray[np.bool_], pa.ListArray | None]:
     """Which rows are read as one distribution, whose array is the answer with or without a mark; and their orders."""
     if how is None or how.null_count == rows:
         return np.ones(rows, dtype=bool), None

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from dtef_pipeline.text.plain import LOOK_BACK_FAR, without_thinking
-from dtef_pipeline.text.structured import Pairs, as_text, decoded, objects_in, unfenced, value_at
+from dtef_pipeline.text.plain import LOOK_BACK_FAR, strip_thinking
+from dtef_pipeline.text.structured import Pairs, decode_json, decode_value_at, find_objects, format_json_value, strip_fence
 
 Parts = dict[int, list[str]]
 """The texts that answer each question, by its number: Q1 is 1."""
@@ -35,65 +35,68 @@ _HEADERS = 60
 _NAMING_KEYS = ("question", "id", "question_id")
 
 
-def parts_by_question(text: str, size: int, *, marked: bool = False) -> Parts:
+def split_by_question(text: str, size: int, *, marked: bool = False) -> Parts:
     """The texts that answer each of `size` questions, by number from 1; none when the response has no answers by question.
 
     More than one text for a question: the response answers it more than once. Number 0: it counts from another number than 1.
     """
-    outside = without_thinking(text)[-LOOK_BACK_FAR:]
-    for region in _regions(outside, marked):
+    outside = strip_thinking(text)[-LOOK_BACK_FAR:]
+    for region in _iterate_regions(outside, marked):
         parts = (
-            _of_objects(region) or _of_lines(region, _HEADER) or _of_lines(region, _NUMBERED_ARRAY) or _in_order(region, size)
+            _split_objects(region)
+            or _split_lines(region, _HEADER)
+            or _split_lines(region, _NUMBERED_ARRAY)
+            or _split_arrays(region, size)
         )
         if parts:
             return parts
     return {}
 
 
-def _regions(text: str, marked: bool) -> Iterator[str]:
+def _iterate_regions(text: str, marked: bool) -> Iterator[str]:
     """What follows the last marker; the whole where the answer needs no marker, or is JSON and nothing else."""
     end = 0
     for marker in _ANSWERS_FOLLOW.finditer(text):
         end = marker.end()
     if end:
         yield text[end:]
-    if not marked or (not end and decoded(unfenced(text)) is not None):
+    if not marked or (not end and decode_json(strip_fence(text)) is not None):
         yield text
 
 
-def _of_objects(text: str) -> Parts:
+def _split_objects(text: str) -> Parts:
     parts: Parts = {}
-    for found in objects_in(text):
-        for number, value in _answers(found.pairs):
-            parts.setdefault(number, []).append("" if value is None else _text_of(value))
+    for found in find_objects(text):
+        for number, value in _list_answers(found.pairs):
+            parts.setdefault(number, []).append("" if value is None else _format_value_or_fault(value))
     return parts
 
 
-def _text_of(value: Any) -> str:
+def _format_value_or_fault(value: Any) -> str:
     try:
-        return as_text(value)
+        return format_json_value(value)
     except RecursionError:
         return "nested too deeply"
 
 
-def _answers(pairs: Pairs) -> list[tuple[int, Any]]:
+def _list_answers(pairs: Pairs) -> list[tuple[int, Any]]:
     """Question numbers and answers of an object: by its keys, by those of the objects in it, or by what its key `question` says."""
-    if own := _of_keys(pairs):
+    if own := _list_numbered_keys(pairs):
         return own
     named = [value for key, value in pairs if key.strip().casefold() in _NAMING_KEYS]
-    number = _number(str(named[0])[:40]) if len(named) == 1 else None
+    number = _parse_question_number(str(named[0])[:40]) if len(named) == 1 else None
     if number is not None:
         rest = [pair for pair in pairs if pair[0].strip().casefold() not in _NAMING_KEYS]
         return [(number, rest[0][1] if len(rest) == 1 else Pairs(rest))]
-    return [answer for _, inner in pairs if isinstance(inner, Pairs) for answer in _of_keys(inner)]
+    return [answer for _, inner in pairs if isinstance(inner, Pairs) for answer in _list_numbered_keys(inner)]
 
 
-def _of_keys(pairs: Pairs) -> list[tuple[int, Any]]:
-    numbered = [(_number(key), value) for key, value in pairs if not _is_number(value)]
+def _list_numbered_keys(pairs: Pairs) -> list[tuple[int, Any]]:
+    numbered = [(_parse_question_number(key), value) for key, value in pairs if not _is_number(value)]
     return [(number, value) for number, value in numbered if number is not None]
 
 
-def _number(key: str) -> int | None:
+def _parse_question_number(key: str) -> int | None:
     found = _QUESTION_NUMBER.fullmatch(key) if len(key) < 40 else None
     return int(found[1]) if found else None
 
@@ -102,7 +105,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float)  # `{"1": 40, "2": 60}` numbers options
 
 
-def _of_lines(text: str, header: re.Pattern[str]) -> Parts:
+def _split_lines(text: str, header: re.Pattern[str]) -> Parts:
     """What follows each header, up to the next one or to the first blank line."""
     headers = list(deque(header.finditer(text), maxlen=_HEADERS))
     parts: Parts = {}
@@ -113,13 +116,13 @@ def _of_lines(text: str, header: re.Pattern[str]) -> Parts:
     return parts
 
 
-def _in_order(text: str, size: int) -> Parts:
+def _split_arrays(text: str, size: int) -> Parts:
     """Exactly as many arrays of numbers as questions, in one array, and no other such array."""
     opening = _ARRAY_OF_ARRAYS.search(text)
-    found = value_at(text, opening.start()) if opening else None
+    found = decode_value_at(text, opening.start()) if opening else None
     if found is None or not isinstance(found.value, list) or _ARRAY_OF_ARRAYS.search(text, found.end):
         return {}
     arrays = found.value
     if len(arrays) != size or not all(isinstance(inner, list) and all(map(_is_number, inner)) for inner in arrays):
         return {}
-    return {place: [as_text(inner)] for place, inner in enumerate(arrays, start=1)}
+    return {place: [format_json_value(inner)] for place, inner in enumerate(arrays, start=1)}

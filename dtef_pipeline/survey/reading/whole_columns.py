@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.survey.reading.clean_arrays import Arrays, Flags, Floats, Rows, clean_arrays
-from dtef_pipeline.survey.reading.distribution import Parsed, total_note
+from dtef_pipeline.survey.reading.distribution import ParsedResponse, describe_total
 
 
 class ParsedColumns(NamedTuple):
@@ -34,7 +34,7 @@ class ColumnsInMaking:
         self._reason = np.zeros(len(texts), dtype=np.int32)
         self._codes: dict[str, int] = {"ok": 0}
 
-    def pending(self) -> Rows:
+    def list_pending(self) -> Rows:
         """The rows that nothing was added for yet."""
         return np.flatnonzero(self._pending)
 
@@ -43,8 +43,8 @@ class ColumnsInMaking:
 
         `alone` (rows,) says which rows may be read so; `orders` the option at each place, null where it is the survey's.
         """
-        self._status[:] = self._code("ok")
-        self._reason[:] = self._code("array")
+        self._status[:] = self._encode_text("ok")
+        self._reason[:] = self._encode_text("array")
         found = clean_arrays(self._texts, self._sizes, alone)
         self._note_totals([self._add_arrays(arrays, orders) for arrays in found])
 
@@ -55,13 +55,13 @@ class ColumnsInMaking:
         for place in places:  # from left to right, as the row path adds
             total += place
         usable = total > 0
-        listed = None if orders is None else _permutations(orders.take(pa.array(rows)), len(places))
+        listed = None if orders is None else _read_permutations(orders.take(pa.array(rows)), len(places))
         if listed is not None:
             usable &= listed[:, 0] >= 0
         if not usable.all():
             rows, total, places = rows[usable], total[usable], [place[usable] for place in places]
             listed = None if listed is None else listed[usable]
-        if listed is None and _in_a_row(rows):
+        if listed is None and _is_consecutive(rows):
             beside = self._values[self._offsets[rows[0]] : self._offsets[rows[-1] + 1]].reshape(len(rows), -1)
             for i, place in enumerate(places):
                 np.divide(place, total, out=beside[:, i])
@@ -79,17 +79,19 @@ class ColumnsInMaking:
         if odd:
             rows, totals = (np.concatenate(parts) for parts in zip(*odd, strict=True))
             distinct, which = np.unique(totals, return_inverse=True)
-            codes = np.array([self._code("array" + total_note(total)) for total in distinct.tolist()], dtype=np.int32)
+            codes = np.array(
+                [self._encode_text("array" + describe_total(total)) for total in distinct.tolist()], dtype=np.int32
+            )
             self._reason[rows] = codes[which]
 
-    def add(self, row: int, parsed: Parsed) -> None:
+    def add(self, row: int, parsed: ParsedResponse) -> None:
         """Set down one response that was read by itself."""
-        self._status[row] = self._code(parsed.status)
-        self._reason[row] = self._code(parsed.reason)
+        self._status[row] = self._encode_text(parsed.status)
+        self._reason[row] = self._encode_text(parsed.reason)
         if parsed.distribution:
             self._values[self._offsets[row] : self._offsets[row + 1]] = parsed.distribution
 
-    def _code(self, text: str) -> int:
+    def _encode_text(self, text: str) -> int:
         return self._codes.setdefault(text, len(self._codes))
 
     def columns(self) -> ParsedColumns:
@@ -100,21 +102,21 @@ class ColumnsInMaking:
             kept, sizes = self._values[np.repeat(good, self._sizes)], np.where(good, self._sizes, 0)
             offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
             distribution = pa.ListArray.from_arrays(offsets, pa.array(kept), mask=pa.array(~good))
-        return ParsedColumns(self._words(self._status), distribution, self._words(self._reason))
+        return ParsedColumns(self._decode_texts(self._status), distribution, self._decode_texts(self._reason))
 
-    def _words(self, codes: npt.NDArray[np.int32]) -> pa.Array:
+    def _decode_texts(self, codes: npt.NDArray[np.int32]) -> pa.Array:
         words = pa.array(list(self._codes), pa.string())
         if len(codes) and (codes == codes[0]).all():
             return pa.repeat(words[codes[0]], len(codes))
         return words.take(pa.array(codes))
 
 
-def _in_a_row(rows: Rows) -> bool:
+def _is_consecutive(rows: Rows) -> bool:
     """Whether these ascending rows leave none out between them."""
     return len(rows) > 0 and bool(rows[-1] - rows[0] == len(rows) - 1)
 
 
-def _permutations(orders: pa.ListArray, k: int) -> Rows:
+def _read_permutations(orders: pa.ListArray, k: int) -> Rows:
     """(rows, k): the option at each place, 0..k-1 where the order is null, -1 where it is no order of k options."""
     listed = np.tile(np.arange(k), (len(orders), 1))
     given = orders.is_valid().to_numpy(zero_copy_only=False)

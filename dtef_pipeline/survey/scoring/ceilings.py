@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.survey.scoring.metrics import Floats
-from dtef_pipeline.survey.scoring.policy import similarities
+from dtef_pipeline.survey.scoring.policy import compute_similarities
 
 Ints = npt.NDArray[np.int64]
 DRAWS = 200
@@ -25,7 +25,7 @@ MAX_STRENGTH = 1e6
 """Prior strength, in respondents, where the segments show no difference: the truth is the population."""
 
 
-def prior_strength(observed: Floats, n: Floats) -> float:
+def estimate_prior_strength(observed: Floats, n: Floats) -> float:
     """Respondents that the population counts for beside a segment's own, 0..MAX_STRENGTH, from one question's segments.
 
     `observed` is (segments, k) fractions, `n` (segments,). With mean squares B between and W within segments, summed over the options, and
@@ -45,36 +45,38 @@ def prior_strength(observed: Floats, n: Floats) -> float:
     return float(min(MAX_STRENGTH, size * within / (between - within)))
 
 
-def prior_strengths(observed: Floats, n: Floats, attributes: npt.NDArray[np.str_]) -> Floats:
-    """`prior_strength` (segments,) of each segment: of its attribute, or of all segments where that has fewer than MIN_SEGMENTS."""
-    strengths = np.full(len(n), prior_strength(observed, n))
+def estimate_prior_strengths(observed: Floats, n: Floats, attributes: npt.NDArray[np.str_]) -> Floats:
+    """`estimate_prior_strength` (segments,) of each segment: of its attribute, or of all segments where that has fewer than MIN_SEGMENTS."""
+    strengths = np.full(len(n), estimate_prior_strength(observed, n))
     names, place, counts = np.unique(attributes, return_inverse=True, return_counts=True)
     for attribute in range(len(names)):
         if counts[attribute] >= MIN_SEGMENTS:
             rows = place == attribute
-            strengths[rows] = prior_strength(observed[rows], n[rows])
+            strengths[rows] = estimate_prior_strength(observed[rows], n[rows])
     return strengths
 
 
-def truths(observed: Floats, n: Floats, population: Floats, strength: Floats, rng: np.random.Generator, draws: int) -> Floats:
+def draw_truths(
+    observed: Floats, n: Floats, population: Floats, strength: Floats, rng: np.random.Generator, draws: int
+) -> Floats:
     """Distributions (draws, segments, k) that may be the true ones: Dirichlet(n observed + strength population)."""
     weights = n[:, None] * observed + strength[:, None] * population
     drawn = rng.standard_gamma(weights, size=(draws, *weights.shape))
     return np.asarray(drawn / drawn.sum(axis=-1, keepdims=True))
 
 
-def ceilings(truth: Floats, n: Ints, rng: np.random.Generator, *, ordinal: bool, ranks: Ints) -> dict[str, Floats]:
+def estimate_ceilings(truth: Floats, n: Ints, rng: np.random.Generator, *, ordinal: bool, ranks: Ints) -> dict[str, Floats]:
     """Mean similarity (segments,) under each metric of `truth` (draws, segments, k) to samples of n (segments,) drawn from it.
 
     Range 0..1, higher = a sample of n says more of its truth. NaN where the metric has no value in any draw.
     """
     draws, segments, k = truth.shape
     sample = rng.multinomial(np.broadcast_to(n, (draws, segments)), truth)
-    values = similarities(truth.reshape(-1, k), sample.reshape(-1, k), ordinal=ordinal, ranks=ranks)
-    return {name: _mean_of_scored(value.reshape(draws, segments)) for name, value in values.items()}
+    values = compute_similarities(truth.reshape(-1, k), sample.reshape(-1, k), ordinal=ordinal, ranks=ranks)
+    return {name: _average_scored(value.reshape(draws, segments)) for name, value in values.items()}
 
 
-def excess(
+def estimate_excess(
     truth: Floats,
     n: Ints,
     attributes: npt.NDArray[np.str_],
@@ -92,15 +94,16 @@ def excess(
     for one in truth:
         observed = rng.multinomial(n, one) / n[:, None]
         population = np.broadcast_to(size @ observed / size.sum(), observed.shape)
-        believed = truths(observed, size, population, prior_strengths(observed, size, attributes), rng, INNER)
+        believed = draw_truths(observed, size, population, estimate_prior_strengths(observed, size, attributes), rng, INNER)
         estimated, real = (
-            ceilings(each, n, rng, ordinal=ordinal, ranks=ranks) for each in (believed, np.broadcast_to(one, believed.shape))
+            estimate_ceilings(each, n, rng, ordinal=ordinal, ranks=ranks)
+            for each in (believed, np.broadcast_to(one, believed.shape))
         )
         found.append({name: estimated[name] - real[name] for name in real})
     return {name: np.mean([each[name] for each in found], axis=0) for name in found[0]}
 
 
-def _mean_of_scored(values: Floats) -> Floats:
+def _average_scored(values: Floats) -> Floats:
     scored = np.isfinite(values)
     total = np.where(scored, values, 0.0).sum(axis=0)
     return np.asarray(np.divide(total, scored.sum(axis=0), out=np.full(values.shape[1], np.nan), where=scored.any(axis=0)))

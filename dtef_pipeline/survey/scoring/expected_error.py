@@ -22,7 +22,7 @@ class Components(NamedTuple):
     pair: float
 
 
-def variance_components(scores: pd.DataFrame) -> Components:
+def estimate_variance_components(scores: pd.DataFrame) -> Components:
     """Moment estimates of the components: the analysis of variance of an unbalanced nested design (Henderson's method 1; Searle, Casella &
     McCulloch 1992, 5.3).
 
@@ -32,7 +32,7 @@ def variance_components(scores: pd.DataFrame) -> Components:
         scores: one row per pair, no NaN: `score`, and its `question` and `cluster` (its battery).
     """
     score = scores["score"].to_numpy(np.float64)
-    question, battery = (_codes(scores, name) for name in ("question", "cluster"))
+    question, battery = (_factorize_column(scores, name) for name in ("question", "cluster"))
     of_question = np.zeros(question.max() + 1, dtype=np.int64)  # (questions,) their batteries
     of_question[question] = battery
     pairs, in_battery = np.bincount(question), np.bincount(battery)
@@ -42,13 +42,13 @@ def variance_components(scores: pd.DataFrame) -> Components:
     between = float(pairs @ (means - battery_means[of_question]) ** 2)
     of_battery = float(in_battery @ (battery_means - score.mean()) ** 2)
     within = float((pairs**2 / in_battery[of_question]).sum())
-    pair = _ratio(float(((score - means[question]) ** 2).sum()), n - questions)
-    of_questions = _ratio(between - pair * (questions - batteries), n - within)
+    pair = _divide_components(float(((score - means[question]) ** 2).sum()), n - questions)
+    of_questions = _divide_components(between - pair * (questions - batteries), n - within)
     others = pair * (batteries - 1) + of_questions * (within - (pairs**2).sum() / n)
-    return Components(_ratio(of_battery - others, n - (in_battery**2).sum() / n), of_questions, pair)
+    return Components(_divide_components(of_battery - others, n - (in_battery**2).sum() / n), of_questions, pair)
 
 
-def expected_error(components: Components, pairs: pd.DataFrame) -> float:
+def compute_expected_error(components: Components, pairs: pd.DataFrame) -> float:
     """Standard error of the mean score over the pairs that are asked, with other batteries like these in mind; NaN for none.
 
     sigma_B^2 sum(w_b^2) + sigma_Q^2 sum(w_q^2) + sigma_C^2 / pairs is its square, with the shares w of batteries and of questions among the
@@ -59,17 +59,17 @@ def expected_error(components: Components, pairs: pd.DataFrame) -> float:
     """
     if not len(pairs):
         return np.nan
-    battery, question = (_shares_squared(_codes(pairs, name)) for name in ("cluster", "question"))
+    battery, question = (_sum_squared_shares(_factorize_column(pairs, name)) for name in ("cluster", "question"))
     variance = components.battery * battery + components.question * question + components.pair / len(pairs)
     return float(np.sqrt(variance))
 
 
-def expected_degrees(pairs: pd.DataFrame) -> float:
+def compute_expected_degrees(pairs: pd.DataFrame) -> float:
     """Degrees of freedom of the test of a mean over the pairs that are asked, 1 or more. `pairs`: one row per pair, with its `cluster`."""
-    return float(degrees_of_freedom(np.bincount(_codes(pairs, "cluster"))[:, None].astype(np.float64))[0])
+    return float(degrees_of_freedom(np.bincount(_factorize_column(pairs, "cluster"))[:, None].astype(np.float64))[0])
 
 
-def of_difference(scores: pd.DataFrame) -> pd.DataFrame:
+def compute_difference_deviations(scores: pd.DataFrame) -> pd.DataFrame:
     """The scores of several models as deviations whose variance is, on average over the models, that of the difference of two of them.
 
     `scores`: `score`, and `way` and the pair's `question` and `segment`, by which rows are of one pair. Pairs that one model alone has go.
@@ -80,13 +80,13 @@ def of_difference(scores: pd.DataFrame) -> pd.DataFrame:
     return scores.assign(score=deviation)[models > 1]
 
 
-def _codes(frame: pd.DataFrame, name: str) -> npt.NDArray[np.int64]:
+def _factorize_column(frame: pd.DataFrame, name: str) -> npt.NDArray[np.int64]:
     return np.asarray(pd.factorize(frame[name])[0], dtype=np.int64)
 
 
-def _shares_squared(codes: npt.NDArray[np.int64]) -> float:
+def _sum_squared_shares(codes: npt.NDArray[np.int64]) -> float:
     return float(((np.bincount(codes) / len(codes)) ** 2).sum())
 
 
-def _ratio(above: float, below: float) -> float:
+def _divide_components(above: float, below: float) -> float:
     return max(above / below, 0.0) if below > 1e-9 else 0.0

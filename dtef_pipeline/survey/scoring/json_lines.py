@@ -19,14 +19,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.survey.answer_scales.scales import KINDS, scale_of
-from dtef_pipeline.survey.reading.distribution import Parsed
+from dtef_pipeline.survey.answer_scales.scales import KINDS, detect_scale
+from dtef_pipeline.survey.reading.distribution import ParsedResponse
 from dtef_pipeline.survey.reading.parsing import parse_response, parse_responses
-from dtef_pipeline.survey.scoring.matrices import Places, has_listed_order, scale_ranks
+from dtef_pipeline.survey.scoring.matrices import Places, compute_scale_ranks, has_listed_order
 from dtef_pipeline.survey.scoring.metrics import emd_normalized_on_scale, measure
-from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
+from dtef_pipeline.survey.scoring.policy import apply_policy, check_metric_name
 from dtef_pipeline.survey.tables import METRICS
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _MOST_AT_ONCE = 1000
 _TOO_DEEP = "nested too deeply"
@@ -59,14 +59,14 @@ def score_lines(lines: Iterable[str]) -> Iterator[ScoredLine]:
 
     Lines are scored many at once: the first at once by itself, then 2, 4, ... and at most 1,000 together.
     """
-    for chunk in _chunks(lines):
+    for chunk in _read_chunks(lines):
         read = [(place, _read(line)) for place, line in chunk if line.strip()]
         results = _score([line for _, line in read if isinstance(line, _Line)])
         for place, line in read:
-            yield _malformed(place, line) if isinstance(line, str) else _written(place, line.item, next(results))
+            yield _make_error_line(place, line) if isinstance(line, str) else _encode_line(place, line.item, next(results))
 
 
-def _chunks(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
+def _read_chunks(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
     """Lines with their places. What was read before the input broke off is handed on first."""
     chunk: list[tuple[int, str]] = []
     size = 1
@@ -85,26 +85,26 @@ def _chunks(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
 def _read(line: str) -> _Line | str:
     """A line, or what is wrong with it."""
     try:
-        item = _object(line)
-        expected = _expected(item)
-        options = _options(item, len(expected))
-        metric, scale = _metric(item), _scale(item)
-        return _Line(item, _response(item), expected, options, metric, scale)
+        item = _parse_line_object(line)
+        expected = _read_line_expected(item)
+        options = _read_line_options(item, len(expected))
+        metric, scale = _read_line_metric(item), _read_line_scale(item)
+        return _Line(item, _read_line_response(item), expected, options, metric, scale)
     except _LineError as error:
         return str(error)
     except RecursionError:
         return _TOO_DEEP
 
 
-def _malformed(place: int, error: str) -> ScoredLine:
+def _make_error_line(place: int, error: str) -> ScoredLine:
     return ScoredLine(json.dumps({"line": place, "error": error}), True)
 
 
-def _written(place: int, item: dict[str, Any], result: dict[str, Any]) -> ScoredLine:
+def _encode_line(place: int, item: dict[str, Any], result: dict[str, Any]) -> ScoredLine:
     try:
         return ScoredLine(_ENCODER.encode(item | result), False)
     except RecursionError:
-        return _malformed(place, _TOO_DEEP)
+        return _make_error_line(place, _TOO_DEEP)
 
 
 def _score(lines: list[_Line]) -> Iterator[dict[str, Any]]:
@@ -114,8 +114,8 @@ def _score(lines: list[_Line]) -> Iterator[dict[str, Any]]:
     scores = np.full(len(lines), np.nan)
     for metric in {line.metric for line in lines}:
         rows = [row for row, line in enumerate(lines) if line.metric == metric]
-        scores[rows] = policy_scores([parsed[row].status for row in rows], values[metric][rows], metric)
-    columns = {name: _or_none(column) for name, column in {"score": scores, **values}.items()}
+        scores[rows] = apply_policy([parsed[row].status for row in rows], values[metric][rows], metric)
+    columns = {name: _replace_nan(column) for name, column in {"score": scores, **values}.items()}
     names = tuple(columns)
     for one, *measured in zip(parsed, *columns.values(), strict=True):
         result = {"status": one.status, "reason": one.reason, "predicted": one.distribution}
@@ -123,27 +123,27 @@ def _score(lines: list[_Line]) -> Iterator[dict[str, Any]]:
         yield result
 
 
-def _or_none(column: npt.NDArray[np.float64]) -> list[float | None]:
+def _replace_nan(column: npt.NDArray[np.float64]) -> list[float | None]:
     return [None if math.isnan(value) else value for value in column.tolist()]
 
 
-def _parse(lines: list[_Line]) -> list[Parsed]:
+def _parse(lines: list[_Line]) -> list[ParsedResponse]:
     """Responses read all at once, but for those that no table can hold (lone surrogates)."""
-    fits = [_fits_a_table(line) for line in lines]
+    fits = [_can_fit_table(line) for line in lines]
     table = [line for line, fit in zip(lines, fits, strict=True) if fit]
     read = parse_responses(
         [line.response for line in table],
         pa.array([line.options for line in table], pa.list_(pa.string())),
         sizes=np.array([len(line.expected) for line in table], dtype=np.int64),
     )
-    together = map(Parsed, *(column.to_pylist() for column in read))
+    together = map(ParsedResponse, *(column.to_pylist() for column in read))
     return [
         next(together) if fit else parse_response(line.response, len(line.expected), line.options)
         for line, fit in zip(lines, fits, strict=True)
     ]
 
 
-def _fits_a_table(line: _Line) -> bool:
+def _can_fit_table(line: _Line) -> bool:
     texts = [line.response or "", *(line.options or ())]
     try:
         return all(text.isascii() or text.encode() for text in texts)
@@ -151,7 +151,7 @@ def _fits_a_table(line: _Line) -> bool:
         return False
 
 
-def _measure(lines: list[_Line], parsed: list[Parsed]) -> dict[str, npt.NDArray[np.float64]]:
+def _measure(lines: list[_Line], parsed: list[ParsedResponse]) -> dict[str, npt.NDArray[np.float64]]:
     """Every metric (lines,), NaN where it has no value: the lines of each number of options at once."""
     values = {name: np.full(len(lines), np.nan) for name in METRICS}
     rows_of: dict[int, list[int]] = {}
@@ -166,23 +166,23 @@ def _measure(lines: list[_Line], parsed: list[Parsed]) -> dict[str, npt.NDArray[
         if line.scale == "nominal":
             values["emd_normalized"][row] = np.nan
         elif one.distribution is not None and line.options is not None:
-            ranks = _ranks(tuple(line.options))
+            ranks = _rank_option_labels(tuple(line.options))
             if not has_listed_order(ranks):
                 values["emd_normalized"][row] = emd_normalized_on_scale(one.distribution, line.expected, ranks)
     return values
 
 
 @lru_cache(maxsize=1000)
-def _ranks(options: tuple[str, ...]) -> Places:
+def _rank_option_labels(options: tuple[str, ...]) -> Places:
     """(k,) place of each label on the scale that they make, -1 for don't know and the like."""
-    scale = scale_of(options, "ordinal")
-    ranks: Places = scale_ranks(pa.array([scale.dont_know]), pa.array([scale.positions], pa.list_(pa.float64())), len(options))[
-        0
-    ]
+    scale = detect_scale(options, "ordinal")
+    ranks: Places = compute_scale_ranks(
+        pa.array([scale.dont_know]), pa.array([scale.positions], pa.list_(pa.float64())), len(options)
+    )[0]
     return ranks
 
 
-def _object(line: str) -> dict[str, Any]:
+def _parse_line_object(line: str) -> dict[str, Any]:
     try:
         found = json.loads(line) if line.startswith("\ufeff") else _STRICT_DECODER.decode(line)
     except _LineError:
@@ -194,29 +194,29 @@ def _object(line: str) -> dict[str, Any]:
     return found
 
 
-def _no_constant(name: str) -> float:
+def _refuse_line_constant(name: str) -> float:
     raise _LineError(f"not JSON: {name} is no JSON number")
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     value = float(text)
     if math.isinf(value):
         raise _LineError(f"the number {text[:40]} is too large")
     return value
 
 
-_STRICT_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+_STRICT_DECODER = json.JSONDecoder(parse_constant=_refuse_line_constant, parse_float=_parse_finite)
 _ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 
 
-def _scale(item: dict[str, Any]) -> str:
+def _read_line_scale(item: dict[str, Any]) -> str:
     scale = "ordinal" if item.get("scale") is None else item["scale"]
     if scale not in KINDS:
         raise _LineError(f"scale: got {scale!r}; allowed: {', '.join(KINDS)}")
     return str(scale)
 
 
-def _response(item: dict[str, Any]) -> str | None:
+def _read_line_response(item: dict[str, Any]) -> str | None:
     if "response" not in item:
         raise _LineError("no response; allowed: a text, or null when there was none")
     response = item["response"]
@@ -225,40 +225,42 @@ def _response(item: dict[str, Any]) -> str | None:
     return response
 
 
-def _expected(item: dict[str, Any]) -> list[float]:
+def _read_line_expected(item: dict[str, Any]) -> list[float]:
     values = item.get("expected")
     allowed = "allowed: a list of 2 or more finite numbers >= 0, not all zero"
     if not isinstance(values, list) or len(values) < 2:
-        raise _LineError(f"expected: got {_shown(values)}; {allowed}")
+        raise _LineError(f"expected: got {_format_shown_value(values)}; {allowed}")
     if not set(map(type, values)) <= {int, float} or min(values) < 0:
-        raise _LineError(f"expected: got {_shown(values)}; {allowed}")
+        raise _LineError(f"expected: got {_format_shown_value(values)}; {allowed}")
     try:
         numbers = [float(v) for v in values]
     except OverflowError:
         raise _LineError(f"expected: a number is too large; {allowed}") from None
     if not 0 < sum(numbers) < math.inf:
-        raise _LineError(f"expected: got {_shown(values)}; {allowed}")
+        raise _LineError(f"expected: got {_format_shown_value(values)}; {allowed}")
     return numbers
 
 
-def _options(item: dict[str, Any], n: int) -> list[str] | None:
+def _read_line_options(item: dict[str, Any], n: int) -> list[str] | None:
     options = item.get("options")
     if options is None:
         return None
     if not isinstance(options, list) or not set(map(type, options)) <= {str}:
-        raise _LineError(f"options: got {_shown(options)}; allowed: a list of texts")
+        raise _LineError(f"options: got {_format_shown_value(options)}; allowed: a list of texts")
     if len(options) != n:
-        raise _LineError(f"{counted(len(options), 'option')} for {counted(n, 'expected value')}; allowed: one label per value")
+        raise _LineError(
+            f"{format_count(len(options), 'option')} for {format_count(n, 'expected value')}; allowed: one label per value"
+        )
     return options
 
 
-def _metric(item: dict[str, Any]) -> str:
+def _read_line_metric(item: dict[str, Any]) -> str:
     try:
-        return checked_metric("js" if item.get("metric") is None else item["metric"])
+        return check_metric_name("js" if item.get("metric") is None else item["metric"])
     except DtefError as error:
         raise _LineError(str(error)) from None
 
 
-def _shown(value: object) -> str:
+def _format_shown_value(value: object) -> str:
     text = "nothing" if value is None else json.dumps(value)
     return text if len(text) <= 80 else text[:77] + "..."

@@ -15,7 +15,7 @@ Places = npt.NDArray[np.int64]
 """Row numbers."""
 
 
-def matrix(lists: pa.Array, k: int, rows: Places) -> Floats:
+def build_matrix(lists: pa.Array, k: int, rows: Places) -> Floats:
     """(rows, k) values of those rows' lists, each of k values; one column per option in memory, as the metrics work."""
     starts = lists.offsets.to_numpy()[rows]
     flat = lists.values.to_numpy(zero_copy_only=False)
@@ -27,22 +27,22 @@ def matrix(lists: pa.Array, k: int, rows: Places) -> Floats:
     return values
 
 
-def scale_ranks(dont_know: pa.Array, positions: pa.Array, k: int) -> npt.NDArray[np.int64]:
+def compute_scale_ranks(dont_know: pa.Array, positions: pa.Array, k: int) -> npt.NDArray[np.int64]:
     """(rows, k) place of each option on its scale, from 0, and -1 off the scale: ranks of the `positions` (null: off the scale).
 
     A row without positions has the options that are not `dont_know` in their order.
     """
-    off = _dont_know_flags(dont_know, k)
+    off = _read_dont_know_flags(dont_know, k)
     ranks = np.where(off, -1, np.cumsum(~off, axis=1) - 1)
     given = pc.fill_null(pc.equal(pc.list_value_length(positions), k), False).to_numpy(zero_copy_only=False)
     if given.any():
         stated = pc.fill_null(positions.filter(pa.array(given)).flatten(), np.inf).to_numpy(zero_copy_only=False)
         lists, code = np.unique(stated.reshape(-1, k), axis=0, return_inverse=True)
-        ranks[given] = np.array([_dense_ranks(one) for one in lists])[code.reshape(-1)]
+        ranks[given] = np.array([_compute_dense_ranks(one) for one in lists])[code.reshape(-1)]
     return ranks
 
 
-def _dense_ranks(positions: Floats) -> npt.NDArray[np.int64]:
+def _compute_dense_ranks(positions: Floats) -> npt.NDArray[np.int64]:
     on_scale = np.isfinite(positions)
     return np.where(on_scale, np.searchsorted(np.unique(positions[on_scale]), positions), -1)
 
@@ -52,7 +52,7 @@ def has_listed_order(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     return np.asarray((ranks == np.arange(ranks.shape[-1])).all(axis=-1))
 
 
-def with_effective(survey: pa.Table) -> pa.Table:
+def add_effective(survey: pa.Table) -> pa.Table:
     """The rows with the column EFFECTIVE, which is null where the table has none."""
     nothing = pa.nulls(len(survey), pa.float64())
     return survey if EFFECTIVE in survey.column_names else survey.append_column(EFFECTIVE, nothing)
@@ -65,7 +65,7 @@ def sample_sizes(survey: pa.Table) -> Floats:
     return np.asarray(known.to_numpy(), dtype=np.float64)
 
 
-def _dont_know_flags(lists: pa.Array, k: int) -> npt.NDArray[np.bool_]:
+def _read_dont_know_flags(lists: pa.Array, k: int) -> npt.NDArray[np.bool_]:
     """(rows, k) flags; a row without them has no such option."""
     flags = np.zeros((len(lists), k), dtype=bool)
     given = pc.fill_null(pc.equal(pc.list_value_length(lists), k), False).to_numpy(zero_copy_only=False)

@@ -21,7 +21,7 @@ from dtef_pipeline.errors import ConfigError
 Floats = npt.NDArray[np.float64]
 
 
-def distributions(rows: npt.ArrayLike, name: str = "rows") -> Floats:
+def normalise_distributions(rows: npt.ArrayLike, name: str = "rows") -> Floats:
     """Rows divided by their totals: the one place where input is checked. Shape (rows, k) or (k,), unchanged."""
     array = np.asarray(rows, dtype=np.float64, order="F")  # one column per option: sums run down the rows
     if array.ndim not in (1, 2) or array.shape[-1] < 2:
@@ -46,19 +46,19 @@ def sum_of_options(array: Floats) -> Floats:
     return total
 
 
-def fractions(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> tuple[Floats, Floats]:
+def check_fractions(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Both checked and as fractions, of one shape."""
-    p, q = distributions(predicted, "predicted"), distributions(observed, "observed")
+    p, q = normalise_distributions(predicted, "predicted"), normalise_distributions(observed, "observed")
     if p.shape != q.shape:
         raise ConfigError(f"predicted and observed must have one shape; got {p.shape} and {q.shape}")
     return p, q
 
 
-class Compared:
+class DistributionPair:
     """Predicted and observed fractions of one shape, with what several formulas need of them computed once."""
 
     def __init__(self, predicted: npt.ArrayLike, observed: npt.ArrayLike) -> None:
-        self.predicted, self.observed = fractions(predicted, observed)
+        self.predicted, self.observed = check_fractions(predicted, observed)
         self.options = self.predicted.shape[-1]
 
     @cached_property
@@ -90,28 +90,28 @@ class Compared:
         return {name: formula(self) for name, formula in _FORMULAS.items()}
 
 
-Formula = Callable[[Compared], Floats]
+Formula = Callable[[DistributionPair], Floats]
 Metric = Callable[[npt.ArrayLike, npt.ArrayLike], Floats]
 _FORMULAS: dict[str, Formula] = {}
 
 
-def _metric(formula: Formula) -> Metric:
+def _make_metric(formula: Formula) -> Metric:
     """The metric of a formula over fractions: it checks its input and divides each row by its total first."""
     _FORMULAS[formula.__name__] = formula
 
     @wraps(formula)
     def metric(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> Floats:
-        return formula(Compared(predicted, observed))
+        return formula(DistributionPair(predicted, observed))
 
     return metric
 
 
 def measure(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> dict[str, Floats]:
     """Every metric by name, in the order of `tables.METRICS`: input checked once, each value (rows,) or a single float."""
-    return Compared(predicted, observed).metrics()
+    return DistributionPair(predicted, observed).metrics()
 
 
-def _relative_entropy_to_middle(p: Floats, sums: Floats) -> Floats:
+def _compute_entropy_to_middle(p: Floats, sums: Floats) -> Floats:
     """Kullback-Leibler divergence in bits of p from the middle, half of the `sums`, with 0 log 0 = 0. As p > 0 makes them > 0, it is finite."""
     ratio, there = p + p, p > 0
     if there.all():
@@ -123,8 +123,8 @@ def _relative_entropy_to_middle(p: Floats, sums: Floats) -> Floats:
     return sum_of_options(ratio)
 
 
-@_metric
-def js(compared: Compared) -> Floats:
+@_make_metric
+def js(compared: DistributionPair) -> Floats:
     """Jensen-Shannon similarity, 1 - sqrt(JSD) with base-2 logarithms. Range 0..1, 1 = identical, 0 = no common option.
 
     JSD = KL(P || M) / 2 + KL(Q || M) / 2 with M = (P + Q) / 2. Symmetric; the order of the options does not matter.
@@ -135,12 +135,12 @@ def js(compared: Compared) -> Floats:
     """
     p, q = compared.predicted, compared.observed
     sums = p + q
-    divergence = (_relative_entropy_to_middle(p, sums) + _relative_entropy_to_middle(q, sums)) / 2
+    divergence = (_compute_entropy_to_middle(p, sums) + _compute_entropy_to_middle(q, sums)) / 2
     return np.asarray(1 - np.sqrt(np.clip(divergence, 0, 1)))
 
 
-@_metric
-def cosine(compared: Compared) -> Floats:
+@_make_metric
+def cosine(compared: DistributionPair) -> Floats:
     """Cosine of the angle between the two vectors of fractions. Range 0..1, 1 = same direction (so: identical).
 
     Symmetric; the order of the options does not matter. Source: DTEF methodology 4.2.
@@ -150,8 +150,8 @@ def cosine(compared: Compared) -> Floats:
     return np.asarray(np.clip(sum_of_options(p * q) / np.sqrt(squares), 0, 1))
 
 
-@_metric
-def emd(compared: Compared) -> Floats:
+@_make_metric
+def emd(compared: DistributionPair) -> Floats:
     """Earth mover's similarity, max(0, 1 - sum |CDF difference|). Range 0..1, 1 = identical, 0 = a step or more on average.
 
     As published, over all options in their order, whatever the scale. Source: DTEF methodology 4.3.
@@ -159,8 +159,8 @@ def emd(compared: Compared) -> Floats:
     return np.asarray(np.maximum(0, 1 - compared.work))
 
 
-@_metric
-def emd_normalized(compared: Compared) -> Floats:
+@_make_metric
+def emd_normalized(compared: DistributionPair) -> Floats:
     """Earth mover's similarity on the whole scale, 1 - sum |CDF difference| / (k - 1). Range 0..1, 1 = identical.
 
     0 only when all mass lies at opposite ends. It has a meaning on ordinal scales alone; reversing the scale changes nothing.
@@ -168,20 +168,20 @@ def emd_normalized(compared: Compared) -> Floats:
     return np.asarray(np.clip(1 - compared.work / (compared.options - 1), 0, 1))
 
 
-@_metric
-def tv(compared: Compared) -> Floats:
+@_make_metric
+def tv(compared: DistributionPair) -> Floats:
     """Total variation distance, sum |P - Q| / 2: the share that would have to change its answer. Range 0..1, 0 = identical."""
     return np.asarray(np.clip(compared.distance / 2, 0, 1))
 
 
-@_metric
-def mae(compared: Compared) -> Floats:
+@_make_metric
+def mae(compared: DistributionPair) -> Floats:
     """Mean absolute error of the fractions, sum |P - Q| / k: a distance. Range 0..2/k, 0 = identical."""
     return np.asarray(compared.distance / compared.options)
 
 
-@_metric
-def top_hit(compared: Compared) -> Floats:
+@_make_metric
+def top_hit(compared: DistributionPair) -> Floats:
     """Whether the predicted top option is an observed top option: 1 or 0, higher is better.
 
     Where several options share the predicted top, the share of them that are an observed top (the chance of a hit when one of
@@ -197,7 +197,7 @@ def top_hit(compared: Compared) -> Floats:
     return np.asarray(hits / tops)
 
 
-def by_rank(rows: Floats, ranks: npt.ArrayLike) -> Floats:
+def sum_by_rank(rows: Floats, ranks: npt.ArrayLike) -> Floats:
     """Fractions (..., k) by place on the scale, (..., places): options of one rank add up, those of rank -1 are left out.
 
     `ranks` is (k,) integers: the place of each option on the scale, from 0.
@@ -217,7 +217,7 @@ def emd_normalized_on_scale(predicted: npt.ArrayLike, observed: npt.ArrayLike, r
     and the rest is renormalised. NaN when there are fewer than two places, or when either distribution has no mass on the scale. With
     the ranks 0, 1, ..., k - 1 it is `emd_normalized` itself.
     """
-    p, q = (by_rank(rows, ranks) for rows in fractions(predicted, observed))
+    p, q = (sum_by_rank(rows, ranks) for rows in check_fractions(predicted, observed))
     result = np.full(p.shape[:-1], np.nan)
     usable = (p.sum(axis=-1) > 0) & (q.sum(axis=-1) > 0) & (p.shape[-1] > 1)
     if usable.any():

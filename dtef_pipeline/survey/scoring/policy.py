@@ -40,21 +40,21 @@ CREDITS = (
 _CREDIT = {credit.status: np.nan if credit.score is None else credit.score for credit in CREDITS}
 
 
-def checked_metric(metric: str) -> str:
+def check_metric_name(metric: str) -> str:
     """The metric, if there is one of that name; else a ConfigError that lists them."""
     if metric not in METRICS:
         raise ConfigError(f"no metric {metric!r}; allowed: {', '.join(METRICS)}")
     return metric
 
 
-def policy_scores(
+def apply_policy(
     status: pa.Array | npt.NDArray[np.str_] | list[str], values: npt.ArrayLike, metric: str
 ) -> npt.NDArray[np.float64]:
     """Scores (rows,) under the policy; NaN where a row has none.
 
     `status` is (rows,), `values` (rows,) the metric's values, looked at only where the status is ok (NaN: no value there).
     """
-    checked_metric(metric)
+    check_metric_name(metric)
     similarity = np.asarray(values, dtype=np.float64)
     if metric in DISTANCES:
         similarity = 1 - similarity
@@ -71,7 +71,7 @@ def policy_scores(
     return np.where(is_ok[code], similarity, credit[code]) if len(code) else np.zeros(0)
 
 
-def similarities(
+def compute_similarities(
     predicted: npt.ArrayLike, observed: npt.ArrayLike, *, ordinal: bool, ranks: npt.NDArray[np.int64]
 ) -> dict[str, Floats]:
     """Every metric as a similarity (rows,), higher is better, of one question's rows (rows, k); NaN where there is no value.

@@ -13,13 +13,20 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.survey.identity import question_key
+from dtef_pipeline.survey.identity import make_question_key
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.scoring.ceilings import DRAWS, OUTER, ceilings, excess, prior_strengths, truths
-from dtef_pipeline.survey.scoring.matrices import Places, matrix, sample_sizes, scale_ranks, with_effective
-from dtef_pipeline.survey.scoring.metrics import Floats, distributions
-from dtef_pipeline.survey.scoring.policy import similarities
-from dtef_pipeline.survey.scoring.unbiased import gini
+from dtef_pipeline.survey.scoring.ceilings import (
+    DRAWS,
+    OUTER,
+    draw_truths,
+    estimate_ceilings,
+    estimate_excess,
+    estimate_prior_strengths,
+)
+from dtef_pipeline.survey.scoring.matrices import Places, add_effective, build_matrix, compute_scale_ranks, sample_sizes
+from dtef_pipeline.survey.scoring.metrics import Floats, normalise_distributions
+from dtef_pipeline.survey.scoring.policy import compute_similarities
+from dtef_pipeline.survey.scoring.unbiased import compute_gini
 from dtef_pipeline.survey.tables import METRICS, REFERENCE_SCORES
 
 CEILING_SEED = 20_261_121
@@ -29,7 +36,7 @@ _STRUCTS = ("ceiling", "ceiling_low", "uniform", "others", "population")
 Columns = dict[str, dict[str, Floats]]
 
 
-def reference_scores(
+def compute_reference_scores(
     responses: pa.Table, *, draws: int = DRAWS, seed: int = CEILING_SEED, design_effect: float = 1.0
 ) -> pa.Table:
     """One row of schema REFERENCE_SCORES per row of `responses`, in the same order.
@@ -41,17 +48,17 @@ def reference_scores(
     a round are pooled.
     Raises DtefError naming a distribution that does not fit its options, or a question whose segments have several lists of options.
     """
-    responses = with_effective(responses).combine_chunks()
+    responses = add_effective(responses).combine_chunks()
     _check_lengths(responses)
     numbers = {name: np.full(len(responses), np.nan) for name in ("gini", "shrinkage")}
     structs: Columns = {name: {metric: np.full(len(responses), np.nan) for metric in METRICS} for name in _STRUCTS}
     above = {metric: np.full(len(responses), np.nan) for metric in METRICS}
-    for question in _questions(responses):
-        _fill(numbers, structs, above, question, _Simulated(draws, seed, design_effect))
+    for question in _iterate_question_rows(responses):
+        _fill_reference_columns(numbers, structs, above, question, _Simulation(draws, seed, design_effect))
     _take_out(structs["ceiling_low"], above, responses)
     columns = {name: pa.array(values, from_pandas=True) for name, values in numbers.items()}
-    columns |= {name: _struct(values) for name, values in structs.items()}
-    columns["cluster"] = _clusters(responses)
+    columns |= {name: _make_metric_struct(values) for name, values in structs.items()}
+    columns["cluster"] = _hash_questions(responses)
     columns |= {name: responses[name] for name in (*KEYS.pair, "n")}
     return pa.table([columns[name] for name in REFERENCE_SCORES.names], schema=REFERENCE_SCORES)
 
@@ -72,7 +79,7 @@ class _Question:
     ordinal: bool
     ranks: Places  # (k,) on the scale, -1 off it
 
-    def with_n(self) -> _Question:
+    def select_with_n(self) -> _Question:
         """The segments whose n is known, without their `others`."""
         known = np.isfinite(self.n)
         if known.all():
@@ -81,10 +88,10 @@ class _Question:
         return replace(self, **parts, population=None if self.population is None else self.population[known])
 
     def similarities(self, predicted: Floats, observed: Floats) -> dict[str, Floats]:
-        return similarities(predicted, observed, ordinal=self.ordinal, ranks=self.ranks)
+        return compute_similarities(predicted, observed, ordinal=self.ordinal, ranks=self.ranks)
 
 
-def _questions(responses: pa.Table) -> Iterator[_Question]:
+def _iterate_question_rows(responses: pa.Table) -> Iterator[_Question]:
     places = pa.array(np.arange(len(responses)))
     order = responses.select(["round", "question_id", "segment"]).append_column("row", places)
     order = order.sort_by([("round", "ascending"), ("question_id", "ascending"), ("segment", "ascending")])
@@ -94,10 +101,10 @@ def _questions(responses: pa.Table) -> Iterator[_Question]:
     lists = {name: responses[name].combine_chunks() for name in ("observed", "population", "others")}
     changed = [pc.not_equal(order[name][1:], order[name][:-1]).to_numpy() for name in KEYS.shared_item]
     for part in np.split(rows, np.flatnonzero(changed[0] | changed[1]) + 1):
-        yield _question(responses, lists, part)
+        yield _build_question_rows(responses, lists, part)
 
 
-def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> _Question:
+def _build_question_rows(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> _Question:
     taken = responses.select(_OWN_COLUMNS).take(pa.array(rows))
     first = taken.slice(0, 1).to_pylist()[0]
     k = len(first["options"])
@@ -117,16 +124,18 @@ def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> 
         attributes=np.array(taken["attribute"].to_pylist(), dtype=np.str_),
         n=sample_sizes(taken),
         is_effective=pc.is_valid(taken["n_effective"]).to_numpy(),
-        observed=distributions(matrix(lists["observed"], k, rows), "observed"),
-        population=distributions(matrix(lists["population"], k, rows), "population") if has_population.all() else None,
-        others=matrix(lists["others"], k, rows[has_others]),
+        observed=normalise_distributions(build_matrix(lists["observed"], k, rows), "observed"),
+        population=normalise_distributions(build_matrix(lists["population"], k, rows), "population")
+        if has_population.all()
+        else None,
+        others=build_matrix(lists["others"], k, rows[has_others]),
         has_others=has_others,
         ordinal=first["scale"] == "ordinal",
-        ranks=scale_ranks(off, positions, k)[0],
+        ranks=compute_scale_ranks(off, positions, k)[0],
     )
 
 
-class _Simulated(NamedTuple):
+class _Simulation(NamedTuple):
     draws: int
     seed: int
     design_effect: float
@@ -139,31 +148,31 @@ class _Ceilings(NamedTuple):
     excess: dict[str, Floats]  # over those of known truths, estimated in the same way
 
 
-def _ceilings(question: _Question, simulated: _Simulated) -> _Ceilings:
+def _simulate_ceilings(question: _Question, simulated: _Simulation) -> _Ceilings:
     """For as many respondents as n is worth by the design effect."""
     of_all = np.where(question.is_effective, question.n, question.n / simulated.design_effect)
     worth = np.maximum(np.rint(of_all), 1).astype(np.int64)
     n = worth.astype(np.float64)
-    strength = prior_strengths(question.observed, n, question.attributes)
+    strength = estimate_prior_strengths(question.observed, n, question.attributes)
     rng = np.random.default_rng([simulated.seed, int(digest(*question.name), 16)])
     centre = question.observed if question.population is None else question.population
-    truth = truths(question.observed, n, centre, strength, rng, simulated.draws)
+    truth = draw_truths(question.observed, n, centre, strength, rng, simulated.draws)
     ordinal, ranks = question.ordinal, question.ranks
-    values = ceilings(truth, worth, rng, ordinal=ordinal, ranks=ranks)
-    above = excess(truth[:OUTER], worth, question.attributes, rng, ordinal=ordinal, ranks=ranks)
+    values = estimate_ceilings(truth, worth, rng, ordinal=ordinal, ranks=ranks)
+    above = estimate_excess(truth[:OUTER], worth, question.attributes, rng, ordinal=ordinal, ranks=ranks)
     return _Ceilings(values, above)
 
 
-def _fill(
-    numbers: dict[str, Floats], structs: Columns, above: dict[str, Floats], question: _Question, simulated: _Simulated
+def _fill_reference_columns(
+    numbers: dict[str, Floats], structs: Columns, above: dict[str, Floats], question: _Question, simulated: _Simulation
 ) -> None:
-    rows, observed, sized = question.rows, question.observed, question.with_n()
+    rows, observed, sized = question.rows, question.observed, question.select_with_n()
     best = _Ceilings({}, {})
     if len(sized.rows):
-        strength = prior_strengths(sized.observed, sized.n, sized.attributes)
-        numbers["gini"][sized.rows] = gini(sized.observed, sized.n)
+        strength = estimate_prior_strengths(sized.observed, sized.n, sized.attributes)
+        numbers["gini"][sized.rows] = compute_gini(sized.observed, sized.n)
         numbers["shrinkage"][sized.rows] = strength / (sized.n + strength)
-        best = _ceilings(sized, simulated)
+        best = _simulate_ceilings(sized, simulated)
     found = {
         "ceiling": (sized.rows, best.values),
         "ceiling_low": (sized.rows, best.values),
@@ -197,21 +206,21 @@ def _take_out(low: dict[str, Floats], above: dict[str, Floats], responses: pa.Ta
         values -= share[codes] * (1 - values)
 
 
-def _struct(values: dict[str, Floats]) -> pa.Array:
+def _make_metric_struct(values: dict[str, Floats]) -> pa.Array:
     """A struct over the metrics, null where none has a value."""
     nothing = np.all([np.isnan(value) for value in values.values()], axis=0)
     arrays = [pa.array(value, from_pandas=True) for value in values.values()]
     return pa.StructArray.from_arrays(arrays, names=list(values), mask=pa.array(nothing))
 
 
-def _clusters(responses: pa.Table) -> pa.Array:
+def _hash_questions(responses: pa.Table) -> pa.Array:
     """The identity of each question's text and options, made once per question."""
     made: dict[tuple[str, ...], str] = {}
     found = []
     for text, options in zip(responses["question_text"].to_pylist(), responses["options"].to_pylist(), strict=True):
         asked = (text, *options)
         if asked not in made:
-            made[asked] = digest(*question_key(text, options))
+            made[asked] = digest(*make_question_key(text, options))
         found.append(made[asked])
     return pa.array(found, pa.string())
 

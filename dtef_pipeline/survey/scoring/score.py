@@ -17,17 +17,17 @@ from dtef_pipeline.survey.reading.whole_columns import ParsedColumns
 from dtef_pipeline.survey.scoring.matrices import (
     EFFECTIVE,
     Places,
+    add_effective,
+    build_matrix,
+    compute_scale_ranks,
     has_listed_order,
-    matrix,
     sample_sizes,
-    scale_ranks,
-    with_effective,
 )
-from dtef_pipeline.survey.scoring.metrics import Compared, Floats, emd_normalized_on_scale
-from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
-from dtef_pipeline.survey.scoring.unbiased import corrected_errors, corrected_rps_on_scale
+from dtef_pipeline.survey.scoring.metrics import DistributionPair, Floats, emd_normalized_on_scale
+from dtef_pipeline.survey.scoring.policy import apply_policy, check_metric_name
+from dtef_pipeline.survey.scoring.unbiased import compute_corrected_errors, compute_corrected_rps_on_scale
 from dtef_pipeline.survey.tables import CORRECTED, METRICS, SCORES
-from dtef_pipeline.text.counted import and_more
+from dtef_pipeline.text.counted import list_first_names
 
 _CALL_STATUSES = ("answered", "error", "missing", "budget")
 _ORDERED = ("emd_normalized", "rps_corrected")
@@ -47,58 +47,58 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
     Raises DtefError naming the first offenders for a prediction without a survey row, a survey key twice, an unknown call
     status or an observed distribution that does not fit its options; ConfigError for an unknown metric.
     """
-    checked_metric(metric)
-    place = _places(predictions, survey)
+    check_metric_name(metric)
+    place = _find_prediction_rows(predictions, survey)
     parsed = _read(predictions, survey, place)
-    values = _metric_values(parsed, survey, place.to_numpy())
+    values = _compute_metric_values(parsed, survey, place.to_numpy())
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
         "status": parsed.status,
         "reason": parsed.reason,
         "predicted": parsed.distribution,
         "metric": pa.repeat(pa.scalar(metric), len(predictions)),
-        "score": _nullable(policy_scores(parsed.status, values[metric], metric)),
+        "score": _convert_nan_to_null(apply_policy(parsed.status, values[metric], metric)),
     }
-    columns |= {name: _nullable(values[name]) for name in (*METRICS, *CORRECTED)}
+    columns |= {name: _convert_nan_to_null(values[name]) for name in (*METRICS, *CORRECTED)}
     columns |= {name: survey[name].take(place) for name in _OF_SURVEY}
-    columns["truth_id"] = _truth_ids(survey).take(place)
+    columns["truth_id"] = _hash_truths(survey).take(place)
     return pa.table([columns.get(n) if n in columns else predictions[n] for n in SCORES.names], schema=SCORES)
 
 
-def _nullable(values: Floats) -> pa.Array:
+def _convert_nan_to_null(values: Floats) -> pa.Array:
     """NaN as null; the values themselves are not copied."""
     nothing = np.isnan(values)
     return pa.array(values, mask=nothing if nothing.any() else None)
 
 
-def _truth_ids(survey: pa.Table) -> pa.Array:
+def _hash_truths(survey: pa.Table) -> pa.Array:
     """One hash per survey row, of what is scored against: equal in another ingest exactly when that is equal."""
-    columns = (with_effective(survey)[name].to_pylist() for name in ("options", "observed", "n", EFFECTIVE))
+    columns = (add_effective(survey)[name].to_pylist() for name in ("options", "observed", "n", EFFECTIVE))
     # Without an effective n the hash is the one of surveys that could not state it.
     rows = ((*row, effective) if effective else row for *row, effective in zip(*columns, strict=True))
     return pa.array([digest(*row) for row in rows], pa.string())
 
 
-def _keys(table: pa.Table) -> pa.ChunkedArray:
+def _join_pair_keys(table: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(*(table[name] for name in KEYS.pair), "\x1f")
 
 
-def _places(predictions: pa.Table, survey: pa.Table) -> pa.Array:
+def _find_prediction_rows(predictions: pa.Table, survey: pa.Table) -> pa.Array:
     """The survey's row of each prediction."""
-    keys = _keys(survey).combine_chunks()
+    keys = _join_pair_keys(survey).combine_chunks()
     if len(keys) != len(pc.unique(keys)):
         counts = pc.value_counts(keys)
         twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-        raise DtefError(f"survey rows with one (round, segment, question_id): {_offenders(twice)}; allowed: each once")
-    wanted = _keys(predictions)
+        raise DtefError(f"survey rows with one (round, segment, question_id): {_list_offenders(twice)}; allowed: each once")
+    wanted = _join_pair_keys(predictions)
     places = pc.index_in(wanted, keys)
     if places.null_count:
         lost = pc.unique(wanted.filter(pc.is_null(places)))
-        raise DtefError(f"predictions without a survey row: {_offenders(lost)}; ingest the round that they belong to")
+        raise DtefError(f"predictions without a survey row: {_list_offenders(lost)}; ingest the round that they belong to")
     return places.combine_chunks() if isinstance(places, pa.ChunkedArray) else places
 
 
-def _offenders(keys: pa.Array) -> str:
-    return and_more(["/".join(str(key).split("\x1f")) for key in keys.to_pylist()], 5)
+def _list_offenders(keys: pa.Array) -> str:
+    return list_first_names(["/".join(str(key).split("\x1f")) for key in keys.to_pylist()], 5)
 
 
 def _read(predictions: pa.Table, survey: pa.Table, place: pa.Array) -> ParsedColumns:
@@ -118,7 +118,7 @@ def _read(predictions: pa.Table, survey: pa.Table, place: pa.Array) -> ParsedCol
     parsed = parse_responses(asked["response"], options.filter(to_parse), asked["reading"])
     mask = to_parse.to_numpy(zero_copy_only=False)
     row = pa.array(np.where(mask, np.cumsum(mask) - 1, 0), mask=~mask)
-    why = pc.coalesce(predictions["error"].combine_chunks(), _constant("no response, and no error was recorded", len(call)))
+    why = pc.coalesce(predictions["error"].combine_chunks(), _repeat_text("no response, and no error was recorded", len(call)))
     return ParsedColumns(
         pc.if_else(to_parse, parsed.status.take(row), pc.if_else(filtered, "refused", call)),
         parsed.distribution.take(row),
@@ -126,7 +126,7 @@ def _read(predictions: pa.Table, survey: pa.Table, place: pa.Array) -> ParsedCol
     )
 
 
-def _constant(text: str, rows: int) -> pa.Array:
+def _repeat_text(text: str, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(text), rows)
 
 
@@ -145,11 +145,11 @@ class _Truth:
         self.n = sample_sizes(survey)
         self.nominal = ~pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()
         off, positions = (survey[name].combine_chunks() for name in ("dont_know", "positions"))
-        distinct = {k: np.unique(scale_ranks(off, positions, k), axis=0, return_inverse=True) for k in ks}
+        distinct = {k: np.unique(compute_scale_ranks(off, positions, k), axis=0, return_inverse=True) for k in ks}
         self.ranks = {k: _Ranks(sets, code.reshape(-1)) for k, (sets, code) in distinct.items()}
 
 
-def _metric_values(parsed: ParsedColumns, survey: pa.Table, place: Places) -> dict[str, Floats]:
+def _compute_metric_values(parsed: ParsedColumns, survey: pa.Table, place: Places) -> dict[str, Floats]:
     """Every metric (rows,), NaN where it has no value: the parsed rows of each number of options at once."""
     values = {name: np.full(len(place), np.nan) for name in (*METRICS, *CORRECTED)}
     ok = parsed.distribution.is_valid().to_numpy(zero_copy_only=False)
@@ -159,33 +159,33 @@ def _metric_values(parsed: ParsedColumns, survey: pa.Table, place: Places) -> di
     truth = _Truth(survey, ks)
     for k in ks:
         rows = np.flatnonzero(ok & (sizes == k))
-        for name, column in _measured(matrix(parsed.distribution, k, rows), truth, k, place[rows]).items():
+        for name, column in _measure_predictions(build_matrix(parsed.distribution, k, rows), truth, k, place[rows]).items():
             values[name][rows] = column
     for name in _ORDERED:
         values[name][truth.nominal[place]] = np.nan
     return values
 
 
-def _measured(predicted: Floats, truth: _Truth, k: int, place: Places) -> dict[str, Floats]:
-    observed, n = matrix(truth.observed, k, place), truth.n[place]
-    compared = Compared(predicted, observed)
-    measured = compared.metrics() | corrected_errors(compared, n)
-    _on_scale(measured, predicted, observed, n, truth.ranks[k], place)
+def _measure_predictions(predicted: Floats, truth: _Truth, k: int, place: Places) -> dict[str, Floats]:
+    observed, n = build_matrix(truth.observed, k, place), truth.n[place]
+    compared = DistributionPair(predicted, observed)
+    measured = compared.metrics() | compute_corrected_errors(compared, n)
+    _correct_scale_metrics(measured, predicted, observed, n, truth.ranks[k], place)
     return measured
 
 
-def _on_scale(measured: dict[str, Floats], p: Floats, q: Floats, n: Floats, ranks: _Ranks, place: Places) -> None:
+def _correct_scale_metrics(measured: dict[str, Floats], p: Floats, q: Floats, n: Floats, ranks: _Ranks, place: Places) -> None:
     """What has a meaning on scales alone, anew for the rows whose options are not all on the scale in their order."""
     for number in np.flatnonzero(~has_listed_order(ranks.sets)):
         rows = (ranks.code == number)[place]
         if rows.any():
             measured["emd_normalized"][rows] = emd_normalized_on_scale(p[rows], q[rows], ranks.sets[number])
-            measured["rps_corrected"][rows] = corrected_rps_on_scale(p[rows], q[rows], n[rows], ranks.sets[number])
+            measured["rps_corrected"][rows] = compute_corrected_rps_on_scale(p[rows], q[rows], n[rows], ranks.sets[number])
 
 
 def _check_observed(sizes: npt.NDArray[np.int32], ok: npt.NDArray[np.bool_], survey: pa.Table, place: Places) -> None:
     lengths = pc.fill_null(pc.list_value_length(survey["observed"]), -1).to_numpy()
     wrong = ok & (lengths[place] != sizes)
     if wrong.any():
-        keys = pc.unique(_keys(survey).take(pa.array(place[wrong])))
-        raise DtefError(f"observed distributions that do not fit their options: {_offenders(keys)}")
+        keys = pc.unique(_join_pair_keys(survey).take(pa.array(place[wrong])))
+        raise DtefError(f"observed distributions that do not fit their options: {_list_offenders(keys)}")

@@ -17,82 +17,84 @@ import numpy.typing as npt
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.scoring.matrices import has_listed_order
-from dtef_pipeline.survey.scoring.metrics import Compared, Floats, by_rank, distributions, sum_of_options
+from dtef_pipeline.survey.scoring.metrics import DistributionPair, Floats, normalise_distributions, sum_by_rank, sum_of_options
 
 _SMALLEST = 2
 """Respondents below which nothing is known of how answers scatter."""
 
 
-def corrected_l2(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
+def compute_corrected_l2(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
     """Squared Euclidean distance to the segment's true distribution, unbiased: sum (q - p)^2 - (1 - sum p^2) / (n - 1).
 
     `predicted` q and `observed` p are (rows, k) or (k,), `n` respondents (rows,) or a number. Range about -1/(n-1)..2, 0 = the truth on
     average; NaN where n < 2 or unknown.
     """
-    compared = Compared(predicted, observed)
-    return _l2(compared, _less_one(n, compared.observed))
+    compared = DistributionPair(predicted, observed)
+    return _correct_l2(compared, _subtract_one(n, compared.observed))
 
 
-def corrected_rps(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
+def compute_corrected_rps(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
     """Ranked probability score against the true distribution, unbiased: sum (Q - F)^2 - sum F (1 - F) / (n - 1), Q and F cumulative.
 
-    Shapes as of `corrected_l2`; for ordered options alone, and the same when the order is reversed. Range about
+    Shapes as of `compute_corrected_l2`; for ordered options alone, and the same when the order is reversed. Range about
     -(k-1)/(4(n-1))..k-1 (not divided by k - 1); NaN where n < 2 or unknown.
     """
-    compared = Compared(predicted, observed)
-    return _rps(compared, _less_one(n, compared.observed))
+    compared = DistributionPair(predicted, observed)
+    return _correct_rps(compared, _subtract_one(n, compared.observed))
 
 
-def corrected_rps_on_scale(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike, ranks: npt.ArrayLike) -> Floats:
-    """`corrected_rps` among those who answered on the scale, NaN where there is nothing to compare.
+def compute_corrected_rps_on_scale(
+    predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike, ranks: npt.ArrayLike
+) -> Floats:
+    """`compute_corrected_rps` among those who answered on the scale, NaN where there is nothing to compare.
 
     `ranks` is (k,) integers, one for all rows, as in `metrics.emd_normalized_on_scale`: the options of rank -1 are left out of both
     distributions, the others stand by their ranks. n becomes the respondents on the scale: n times their share, to the nearest whole person
     (published shares are rounded).
     """
-    compared = Compared(predicted, observed)
+    compared = DistributionPair(predicted, observed)
     q, p = compared.predicted, compared.observed
     places = np.asarray(ranks)
     if has_listed_order(places):
-        return _rps(compared, _less_one(n, p))
+        return _correct_rps(compared, _subtract_one(n, p))
     on_scale = places >= 0
-    respondents = np.rint((_less_one(n, p) + 1) * _mass(p, on_scale))
+    respondents = np.rint((_subtract_one(n, p) + 1) * _sum_mass_on_scale(p, on_scale))
     result = np.full(p.shape[:-1], np.nan)
-    q, p = by_rank(q, places), by_rank(p, places)
+    q, p = sum_by_rank(q, places), sum_by_rank(p, places)
     usable = (q.sum(axis=-1) > 0) & (p.sum(axis=-1) > 0) & (p.shape[-1] > 1)
     if usable.any():
-        result[usable] = corrected_rps(q[usable], p[usable], respondents[usable])
+        result[usable] = compute_corrected_rps(q[usable], p[usable], respondents[usable])
     return result
 
 
 def measure_corrected(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> dict[str, Floats]:
     """Every corrected error by name, in the order of `tables.CORRECTED`: input checked once, each value (rows,) or a single float."""
-    return corrected_errors(Compared(predicted, observed), n)
+    return compute_corrected_errors(DistributionPair(predicted, observed), n)
 
 
-def corrected_errors(compared: Compared, n: npt.ArrayLike) -> dict[str, Floats]:
+def compute_corrected_errors(compared: DistributionPair, n: npt.ArrayLike) -> dict[str, Floats]:
     """`measure_corrected` of what was checked already."""
-    less_one = _less_one(n, compared.observed)
+    less_one = _subtract_one(n, compared.observed)
     return {name: formula(compared, less_one) for name, formula in _CORRECTED_FORMULAS.items()}
 
 
-def gini(observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
+def compute_gini(observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
     """Unbiased 1 - sum p^2 of the true distribution: chance that two people differ. Range 0..1; NaN where n < 2 or unknown."""
-    p = distributions(observed, "observed")
-    less_one = _less_one(n, p)
+    p = normalise_distributions(observed, "observed")
+    less_one = _subtract_one(n, p)
     return np.asarray((1 - sum_of_options(p * p)) * ((less_one + 1) / less_one))
 
 
-def _mass(p: Floats, on_scale: npt.NDArray[np.bool_]) -> Floats:
+def _sum_mass_on_scale(p: Floats, on_scale: npt.NDArray[np.bool_]) -> Floats:
     """Share of those on the scale, added from the first to the last whatever the number of rows."""
     return sum_of_options(p[..., on_scale]) if on_scale.any() else np.zeros(p.shape[:-1])
 
 
-def _l2(compared: Compared, less_one: Floats) -> Floats:
+def _correct_l2(compared: DistributionPair, less_one: Floats) -> Floats:
     return np.asarray(sum_of_options(compared.difference**2) - (1 - compared.observed_squares) / less_one)
 
 
-def _rps(compared: Compared, less_one: Floats) -> Floats:
+def _correct_rps(compared: DistributionPair, less_one: Floats) -> Floats:
     """The options are gone through once: whatever the number of them, only columns of rows are held."""
     q, p = compared.predicted, compared.observed
     reached, real = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
@@ -105,10 +107,10 @@ def _rps(compared: Compared, less_one: Floats) -> Floats:
     return np.asarray(score - spread / less_one)
 
 
-_CORRECTED_FORMULAS = {"l2_corrected": _l2, "rps_corrected": _rps}
+_CORRECTED_FORMULAS = {"l2_corrected": _correct_l2, "rps_corrected": _correct_rps}
 
 
-def _less_one(n: npt.ArrayLike, observed: Floats) -> Floats:
+def _subtract_one(n: npt.ArrayLike, observed: Floats) -> Floats:
     """n - 1 beside each row (rows,) or the single one; NaN where n is unknown or too small. The one place where n is checked."""
     size = np.asarray(n, dtype=np.float64)
     if size.ndim and size.shape != observed.shape[:-1]:

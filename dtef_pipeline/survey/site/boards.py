@@ -10,12 +10,12 @@ import pandas as pd
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.boards.cuts import of_cut
+from dtef_pipeline.boards.cuts import select_cut
 from dtef_pipeline.survey.boards.published import BREAKDOWNS, PUBLISHED
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import view
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.site.words import names_by_variant
+from dtef_pipeline.survey.site.words import map_variant_names
 
 Boards = Mapping[str, pd.DataFrame]
 """Rows by the name of their view."""
@@ -34,22 +34,22 @@ def load_boards(connection: duckdb.DuckDBPyConnection) -> Boards:
     found = {
         one.name: view(connection, one.name, options, evidence)
         if one.name in lacking
-        else _stored(connection, one.table, one.name)
+        else _read_table(connection, one.table, one.name)
         for one in PUBLISHED
     }
-    names = names_by_variant(found["overall"]) if len(found["overall"]) else {}
-    return {name: _named(frame, names) for name, frame in found.items()}
+    names = map_variant_names(found["overall"]) if len(found["overall"]) else {}
+    return {name: _rename_models(frame, names) for name, frame in found.items()}
 
 
-def _stored(connection: duckdb.DuckDBPyConnection, table: str, name: str) -> pd.DataFrame:
+def _read_table(connection: duckdb.DuckDBPyConnection, table: str, name: str) -> pd.DataFrame:
     if not has_table(connection, table):
         return pd.DataFrame()
     family = " AND family = 'survey'" if table == "comparisons" else ""
     frame = connection.execute(f"SELECT * FROM {table} WHERE targets = 'clean'{family}").df()
-    return of_cut(frame, name, KEYS.groups) if table == BREAKDOWNS else frame
+    return select_cut(frame, name, KEYS.groups) if table == BREAKDOWNS else frame
 
 
-def _named(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+def _rename_models(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     if "model_variant" not in frame:
         return frame
     variants = frame["model_variant"].astype(str)

@@ -9,17 +9,17 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
-from dtef_pipeline.asking.variants import spec_of
+from dtef_pipeline.asking.variants import parse_variant
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.site.content import Block, Column, Section, Table, table_rows
+from dtef_pipeline.site.content import Block, Column, Section, Table, convert_to_rows
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
-from dtef_pipeline.survey.boards.experiments import compared
+from dtef_pipeline.survey.boards.experiments import compare_conditions
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.experiments import Asked
+from dtef_pipeline.survey.experiments import ConditionModel
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.words import condition_words
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.survey.site.words import format_condition
+from dtef_pipeline.text.counted import format_count
 
 _CONDITION_COLUMNS = (
     Column("model", "Model"),
@@ -49,31 +49,33 @@ _HOW_TO_READ_CONDITIONS = (
 )
 
 
-def conditions_section(contents: SurveyContents) -> Section:
+def build_conditions_section(contents: SurveyContents) -> Section:
     """A table for each condition that models were asked in beside the usual one."""
     blocks: list[Block] = []
     counts: dict[str, int] = {}
-    usual = _usual(contents)
+    usual = _choose_usual(contents)
     for other in sorted({way.condition for way in contents.ways} - {usual}):
-        frame = _compared(contents, usual, other)
+        frame = _compare_conditions(contents, usual, other)
         rows = frame[frame["difference"].notna()] if len(frame) else frame
         if len(rows):
             for decision in rows["decision"]:
                 counts[decision] = counts.get(decision, 0) + 1
-            caption = f"{condition_words(other)}, against {condition_words(usual)}"
-            blocks.append(Table(caption, _CONDITION_COLUMNS, table_rows(rows)))
+            caption = f"{format_condition(other)}, against {format_condition(usual)}"
+            blocks.append(Table(caption, _CONDITION_COLUMNS, convert_to_rows(rows)))
     said = ", ".join(f"{number} {decision}" for decision, number in counts.items())
-    answer = f"Of {counted(sum(counts.values()), 'comparison')} with “{condition_words(usual)}”: {said}." if counts else ""
+    answer = (
+        f"Of {format_count(sum(counts.values()), 'comparison')} with “{format_condition(usual)}”: {said}." if counts else ""
+    )
     return Section("conditions", "Ways of asking", blocks, answer, _HOW_TO_READ_CONDITIONS)
 
 
-def _usual(contents: SurveyContents) -> str:
+def _choose_usual(contents: SurveyContents) -> str:
     """The condition that others are compared with: that of a run without options, or of the first leaderboard."""
     plain = BlueprintOptions().condition
     return plain if plain in {way.condition for way in contents.ways} else contents.main.condition
 
 
-def _compared(contents: SurveyContents, usual: str, other: str) -> pd.DataFrame:
+def _compare_conditions(contents: SurveyContents, usual: str, other: str) -> pd.DataFrame:
     """The comparison in the latest snapshot in which a model was asked in both conditions."""
     rows = contents.connection.execute(
         f"SELECT DISTINCT snapshot, model_variant, context_level FROM scores WHERE NOT {COMPUTED_SQL} AND condition = ? "
@@ -83,21 +85,21 @@ def _compared(contents: SurveyContents, usual: str, other: str) -> pd.DataFrame:
     if not len(rows):
         return pd.DataFrame()
     snapshot = among(snapshot_order(contents.connection), set(rows["snapshot"]))[-1]
-    asked = list(_asked(contents, rows[rows["snapshot"] == snapshot], (usual, other)))
+    asked = list(_iterate_models(contents, rows[rows["snapshot"] == snapshot], (usual, other)))
     return (
-        compared(contents.connection, asked, SurveyBoardOptions(metric=contents.metric, snapshot=snapshot))
+        compare_conditions(contents.connection, asked, SurveyBoardOptions(metric=contents.metric, snapshot=snapshot))
         if asked
         else pd.DataFrame()
     )
 
 
-def _asked(contents: SurveyContents, rows: pd.DataFrame, conditions: tuple[str, str]) -> Iterator[Asked]:
+def _iterate_models(contents: SurveyContents, rows: pd.DataFrame, conditions: tuple[str, str]) -> Iterator[ConditionModel]:
     """Every model in both conditions. A condition with a system prompt of its own cannot be read back from its name and is left out."""
     for variant, own in rows.groupby("model_variant", sort=True):
         levels = sorted(own["context_level"], key=lambda level: ContextLevel(level).order)
         name = contents.names.get(str(variant), str(variant))
-        spec = spec_of(name, str(variant))
+        spec = parse_variant(name, str(variant))
         if spec is None:
             continue
         with suppress(ConfigError):
-            yield from [Asked(name, one, BlueprintOptions.of_condition(one, levels), spec) for one in conditions]
+            yield from [ConditionModel(name, one, BlueprintOptions.parse_condition(one, levels), spec) for one in conditions]

@@ -12,12 +12,12 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.site.content import Link
-from dtef_pipeline.site.paths import board_page, file_names, state_address
+from dtef_pipeline.site.paths import board_page, choose_file_names, state_address
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
-from dtef_pipeline.survey.boards.asked_alike import Way, asked_alike
-from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.survey.boards.asked_alike import Way, group_by_way
+from dtef_pipeline.survey.identity import make_round_order
 from dtef_pipeline.survey.site.boards import Boards, load_boards
-from dtef_pipeline.survey.site.words import names_by_variant, segment_label, way_title
+from dtef_pipeline.survey.site.words import format_segment_label, format_way_heading, map_variant_names
 from dtef_pipeline.text.shortening import shorten
 
 FAMILY = "survey"
@@ -86,12 +86,12 @@ class SurveyContents:
     @cached_property
     def names(self) -> Mapping[str, str]:
         """What each variant is called."""
-        return names_by_variant(self.overall) if len(self.overall) else {}
+        return map_variant_names(self.overall) if len(self.overall) else {}
 
     @cached_property
     def ways(self) -> list[Way]:
         """The ways of asking: most ranked models first, then those that were not asked of much fewer pairs than others, then most context."""
-        asked = {way: rows[rows["rank"].notna() & ~rows["is_reference"]] for way, rows in asked_alike(self.overall)}
+        asked = {way: rows[rows["rank"].notna() & ~rows["is_reference"]] for way, rows in group_by_way(self.overall)}
         pairs = {way: int(rows["n_pairs"].max()) if len(rows) else 0 for way, rows in asked.items()}
         enough = _ENOUGH_PAIRS * max(pairs.values(), default=0)
         return sorted(asked, key=lambda way: (-len(asked[way]), pairs[way] < enough))
@@ -102,9 +102,9 @@ class SurveyContents:
         return self.ways[0]
 
     def title(self, way: Way) -> str:
-        return way_title(way, len({one.condition for one in self.ways}) > 1)
+        return format_way_heading(way, len({one.condition for one in self.ways}) > 1)
 
-    def title_of(self, row: Mapping[str, Any]) -> str:
+    def format_way_title(self, row: Mapping[str, Any]) -> str:
         """How a row of a table was asked."""
         return self.title(Way(str(row["context_level"]), str(row["condition"])))
 
@@ -126,10 +126,17 @@ class SurveyContents:
             ) GROUP BY segment ORDER BY ALL
             """
         ).fetchall()
-        files = file_names(segment for segment, *_ in rows)
+        files = choose_file_names(segment for segment, *_ in rows)
         found = {
             id: SegmentPage(
-                0, id, attribute, value, segment_label(attribute, value), _path("segments", files[id]), _known(n), rounds
+                0,
+                id,
+                attribute,
+                value,
+                format_segment_label(attribute, value),
+                _build_path("segments", files[id]),
+                _convert_count(n),
+                rounds,
             )
             for id, attribute, value, n, rounds in sorted(rows, key=lambda row: (row[1] != "country", row[1], row[2], row[0]))
         }
@@ -146,10 +153,12 @@ class SurveyContents:
             FROM survey_responses SEMI JOIN scores USING (round, question_id) GROUP BY round, question_id
             """
         ).fetchall()
-        rows.sort(key=lambda row: (round_order(row[0]), row[4], row[1]))
-        files = file_names(f"{row[0]}-{row[1]}" for row in rows)
+        rows.sort(key=lambda row: (make_round_order(row[0]), row[4], row[1]))
+        files = choose_file_names(f"{row[0]}-{row[1]}" for row in rows)
         return {
-            (round, id): QuestionPage(at, round, id, text or id, tuple(options), _path("questions", files[f"{round}-{id}"]))
+            (round, id): QuestionPage(
+                at, round, id, text or id, tuple(options), _build_path("questions", files[f"{round}-{id}"])
+            )
             for at, (round, id, text, options, _) in enumerate(rows)
         }
 
@@ -158,9 +167,9 @@ class SurveyContents:
         return [Link("Surveys", board_page(FAMILY))]
 
 
-def _path(folder: str, file: str) -> str:
+def _build_path(folder: str, file: str) -> str:
     return f"{FAMILY}/{folder}/{file}.html"
 
 
-def _known(n: float | None) -> float:
+def _convert_count(n: float | None) -> float:
     return float("nan") if n is None else float(n)

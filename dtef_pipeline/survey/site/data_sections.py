@@ -8,16 +8,16 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.site.content import Column, Section, Table, table_rows
+from dtef_pipeline.site.content import Column, Section, Table, convert_to_rows
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.survey.boards.linked import questionnaires, why_linked
-from dtef_pipeline.survey.design_effects import about_n
+from dtef_pipeline.survey.boards.linked import explain_link, load_questionnaires
+from dtef_pipeline.survey.design_effects import describe_n
 from dtef_pipeline.survey.quarantine import REASONS
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.texts import shorten_middle
 from dtef_pipeline.tables import STATUSES
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 from dtef_pipeline.text.shortening import shorten
 
 _UNREAD_STATUSES = ("unparseable", "wrong_length", "refused")
@@ -30,15 +30,15 @@ def data_sections(contents: SurveyContents) -> Iterator[Section]:
     """For the page on data."""
     connection = contents.connection
     if has_table(connection, "survey_responses"):
-        yield _rounds(contents)
-        yield _batteries(connection)
-    yield _statuses(contents)
+        yield _build_rounds_section(contents)
+        yield _build_batteries_section(connection)
+    yield _build_statuses_section(contents)
     if has_table(connection, "predictions"):
-        yield _examples(contents)
+        yield _build_examples_section(contents)
     if has_table(connection, "survey_quarantine"):
-        yield _quarantine(connection)
+        yield _build_quarantine_section(connection)
     if has_table(connection, "survey_findings"):
-        yield _findings(connection)
+        yield _build_findings_section(connection)
 
 
 _ROUND_COLUMNS = (
@@ -54,25 +54,25 @@ _ROUND_COLUMNS = (
 )
 
 
-def _rounds(contents: SurveyContents) -> Section:
+def _build_rounds_section(contents: SurveyContents) -> Section:
     frame = contents.connection.execute("""
         SELECT round, count(DISTINCT segment) AS segments, count(DISTINCT question_id) AS questions, count(*) AS pairs, min(n) AS smallest_n,
             median(n) AS median_n, count(*) FILTER (n IS NULL) AS unknown_n, avg((n_source = 'question')::INT) AS own_n,
             count(*) FILTER (circular) AS circular
         FROM survey_responses GROUP BY 1 ORDER BY 1""").df()
     answer = (
-        f"{counted(len(frame), 'round')} with {counted(int(frame['questions'].sum()), 'question')} in up to "
-        f"{counted(int(frame['segments'].max()), 'segment')}: {counted(int(frame['pairs'].sum()), 'pair')}."
+        f"{format_count(len(frame), 'round')} with {format_count(int(frame['questions'].sum()), 'question')} in up to "
+        f"{format_count(int(frame['segments'].max()), 'segment')}: {format_count(int(frame['pairs'].sum()), 'pair')}."
         if len(frame)
         else ""
     )
-    how = " ".join(f"{line[0].upper()}{line[1:]}." for line in about_n(contents.connection, list(frame["round"])))
+    how = " ".join(f"{line[0].upper()}{line[1:]}." for line in describe_n(contents.connection, list(frame["round"])))
     return Section(
-        "rounds", "what people were asked", [Table("Rounds of the survey", _ROUND_COLUMNS, table_rows(frame))], answer, how
+        "rounds", "what people were asked", [Table("Rounds of the survey", _ROUND_COLUMNS, convert_to_rows(frame))], answer, how
     )
 
 
-def _statuses(contents: SurveyContents) -> Section:
+def _build_statuses_section(contents: SurveyContents) -> Section:
     counts = ", ".join(f"count(*) FILTER (status = '{status}') AS {status}" for status in STATUSES)
     frame = contents.connection.execute(
         f"SELECT model_variant, count(*) AS predictions, {counts} FROM scores GROUP BY 1 ORDER BY 1"
@@ -90,19 +90,19 @@ def _statuses(contents: SurveyContents) -> Section:
         for status in STATUSES
         if status == "ok" or frame[status].sum()
     ]
-    rows = [{**row, "name": contents.names.get(row["model_variant"], row["model_variant"])} for row in table_rows(frame)]
+    rows = [{**row, "name": contents.names.get(row["model_variant"], row["model_variant"])} for row in convert_to_rows(frame)]
     total, read = int(frame["predictions"].sum()), int(frame["ok"].sum())
-    answer = f"{show(read / total, 'percent')} of {counted(total, 'prediction')} could be read." if total else ""
+    answer = f"{show(read / total, 'percent')} of {format_count(total, 'prediction')} could be read." if total else ""
     return Section(
         "statuses",
         "what became of predictions",
-        [Table("Predictions by status, all snapshots", columns, rows), _reasons(contents)],
+        [Table("Predictions by status, all snapshots", columns, rows), _build_reasons_table(contents)],
         answer,
-        policy_words(),
+        describe_policy(),
     )
 
 
-def policy_words() -> str:
+def describe_policy() -> str:
     """What each status counts in the means, from the policy itself."""
     scored = "; ".join(f"{credit.status.replace('_', ' ')} {credit.score:g}" for credit in CREDITS if credit.score is not None)
     left_out = ", ".join(credit.status for credit in CREDITS if credit.score is None)
@@ -112,7 +112,7 @@ def policy_words() -> str:
     )
 
 
-def _reasons(contents: SurveyContents) -> Table:
+def _build_reasons_table(contents: SurveyContents) -> Table:
     frame = contents.connection.execute(
         "SELECT status, reason, count(*) AS predictions FROM scores WHERE status <> 'ok' GROUP BY ALL "
         "ORDER BY predictions DESC, status, reason NULLS LAST LIMIT 50"
@@ -123,10 +123,10 @@ def _reasons(contents: SurveyContents) -> Table:
         Column("status", "Status", always=True),
         Column("predictions", "Predictions", "count"),
     ]
-    return Table("Why predictions could not be read, the most frequent first", columns, table_rows(frame), first=10)
+    return Table("Why predictions could not be read, the most frequent first", columns, convert_to_rows(frame), first=10)
 
 
-def _examples(contents: SurveyContents) -> Section:
+def _build_examples_section(contents: SurveyContents) -> Section:
     """Of each model its most frequent reasons, with the first response of each."""
     cell = "round, segment, question_id, context_level, condition, model_variant, snapshot, draw"
     frame = contents.connection.execute(f"""
@@ -157,7 +157,7 @@ def _examples(contents: SurveyContents) -> Section:
             "response": shorten_middle(row["response"] or "(empty)", _LONGEST_EXAMPLE),
             "pair": _pair_link(contents, row),
         }
-        for row in table_rows(frame)
+        for row in convert_to_rows(frame)
     ]
     return Section(
         "unread",
@@ -174,24 +174,25 @@ def _pair_link(contents: SurveyContents, row: dict[str, object]) -> object:
     return segment.link._replace(text=f"{segment.label}: {question.title}", href=segment.pair_page(question))
 
 
-def _quarantine(connection: duckdb.DuckDBPyConnection) -> Section:
+def _build_quarantine_section(connection: duckdb.DuckDBPyConnection) -> Section:
     frame = connection.execute("SELECT round, reason, count(*) AS rows FROM survey_quarantine GROUP BY ALL ORDER BY ALL").df()
     frame["meaning"] = [REASONS.get(reason, reason) for reason in frame["reason"]]
     columns = [Column("meaning", "Reason", "long"), Column("round", "Round"), Column("rows", "Rows", "count", always=True)]
     answer = (
-        f"{counted(rows := int(frame['rows'].sum()), 'row')} of the files {'was' if rows == 1 else 'were'} set aside before any model was asked."
+        f"{format_count(rows := int(frame['rows'].sum()), 'row')} of the files {'was' if rows == 1 else 'were'} set aside "
+        "before any model was asked."
         if len(frame)
         else ""
     )
-    return Section("quarantine", "quarantine", [Table("What was set aside, and why", columns, table_rows(frame))], answer)
+    return Section("quarantine", "quarantine", [Table("What was set aside, and why", columns, convert_to_rows(frame))], answer)
 
 
-def _findings(connection: duckdb.DuckDBPyConnection) -> Section:
+def _build_findings_section(connection: duckdb.DuckDBPyConnection) -> Section:
     frame = connection.execute(
         "SELECT message, string_agg(DISTINCT round, ', ' ORDER BY round) AS rounds, any_value(level) AS level, "
         "list_distinct(flatten(list(items))) AS items FROM survey_findings GROUP BY message ORDER BY message"
     ).df()
-    rows = [{**row, "items": "; ".join(sorted(map(str, row["items"])))} for row in table_rows(frame)]
+    rows = [{**row, "items": "; ".join(sorted(map(str, row["items"])))} for row in convert_to_rows(frame)]
     columns = [
         Column("message", "Finding", "long"),
         Column("rounds", "Rounds"),
@@ -201,17 +202,17 @@ def _findings(connection: duckdb.DuckDBPyConnection) -> Section:
     return Section("findings", "findings about the files", [Table("What was noticed when the rounds were read", columns, rows)])
 
 
-def _batteries(connection: duckdb.DuckDBPyConnection) -> Section:
+def _build_batteries_section(connection: duckdb.DuckDBPyConnection) -> Section:
     """Batteries of two and more different questions, linked over rounds, and how many questions stand alone."""
-    asked = questionnaires(connection)
+    asked = load_questionnaires(connection)
     different = asked.groupby("cluster")["same_item"].nunique()
     several = different[different > 1].sort_values(ascending=False, kind="stable")
     answer = (
-        f"{counted(asked['same_item'].nunique(), 'different question')} of {counted(asked['round'].nunique(), 'round')} form "
-        f"{counted(len(different), 'battery')}: {len(several)} with several questions, "
+        f"{format_count(asked['same_item'].nunique(), 'different question')} of {format_count(asked['round'].nunique(), 'round')} form "
+        f"{format_count(len(different), 'battery')}: {len(several)} with several questions, "
         f"{len(different) - len(several)} with one."
     )
-    rows = [_battery(asked[asked["cluster"] == cluster]) for cluster in several.index]
+    rows = [_build_battery_row(asked[asked["cluster"] == cluster]) for cluster in several.index]
     columns = [
         Column("why", "Together because", "long"),
         Column(
@@ -237,11 +238,11 @@ def _batteries(connection: duckdb.DuckDBPyConnection) -> Section:
     )
 
 
-def _battery(own: pd.DataFrame) -> dict[str, object]:
+def _build_battery_row(own: pd.DataFrame) -> dict[str, object]:
     items = own.drop_duplicates("same_item")
     texts = [shorten(" ".join(question.split()), _LONGEST_QUESTION) for question in items["question_text"]]
     return {
-        "why": why_linked(own),
+        "why": explain_link(own),
         "different": len(items),
         "rounds": ", ".join(dict.fromkeys(own["round"])),
         "texts": "\n".join(texts),

@@ -9,17 +9,17 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.site.content import Block, Column, Fold, Link, Page, Prose, Section, Table, table_rows
+from dtef_pipeline.site.content import Block, Column, Fold, Link, Page, Prose, Section, Table, convert_to_rows
 from dtef_pipeline.site.leads import first_and_last
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.survey.blueprint.wording import attribute_label
+from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.site.contents import QuestionPage, SegmentPage, SurveyContents
 from dtef_pipeline.survey.site.means import Means, Spread
 from dtef_pipeline.survey.site.pair_pages import SCRIPT, PairPages
 from dtef_pipeline.survey.site.pair_store import PAIRS, shares
-from dtef_pipeline.survey.site.sections import model_rows
+from dtef_pipeline.survey.site.sections import build_model_rows
 from dtef_pipeline.survey.site.words import A_PERFECT_MODEL, EVERYBODY_ELSE
-from dtef_pipeline.text.counted import counted, plural
+from dtef_pipeline.text.counted import format_count, format_plural
 
 MOST_SEGMENTS = 60
 """Segments on the page of a question: those that differ most from everybody."""
@@ -55,30 +55,30 @@ class DetailPages:
     def pages(self) -> Iterator[Page]:
         by_segment, by_question = self.means.spreads("s"), self.means.spreads("q")
         for segment in self.contents.segments.values():
-            yield self._segment_page(segment, by_segment.get(segment.place))
+            yield self._build_segment_page(segment, by_segment.get(segment.place))
         for question in self.contents.questions.values():
-            yield self._question_page(question, by_question.get(question.place))
+            yield self._build_question_page(question, by_question.get(question.place))
 
     # --- segments
 
-    def _segment_page(self, segment: SegmentPage, spread: Spread | None) -> Page:
-        known = "" if pd.isna(segment.n) else f", {counted(round(segment.n), 'respondent')}"
-        introduction = f"{attribute_label(segment.attribute)}; {counted(segment.n_rounds, 'round')}{known}."
-        models = Section("models", "Models", self._model_tables(self._of_segment.get(segment.id, {})))
-        sections = [models, self.pairs.section(segment), self._questions_of(segment)]
-        answer = self._answer(segment, spread, segment.label)
+    def _build_segment_page(self, segment: SegmentPage, spread: Spread | None) -> Page:
+        known = "" if pd.isna(segment.n) else f", {format_count(round(segment.n), 'respondent')}"
+        introduction = f"{format_attribute(segment.attribute)}; {format_count(segment.n_rounds, 'round')}{known}."
+        models = Section("models", "Models", self._build_model_tables(self._segment_rows.get(segment.id, {})))
+        sections = [models, self.pairs.section(segment), self._build_questions_section(segment)]
+        answer = self._describe_spread(segment, spread, segment.label)
         return Page(segment.path, segment.label, answer, sections, self.contents.crumbs, introduction, scripts=(SCRIPT,))
 
     @cached_property
-    def _of_segment(self) -> Mapping[str, Any]:
+    def _segment_rows(self) -> Mapping[str, Any]:
         rows = self.contents.boards["segment"]
         gaps = self.contents.boards["gaps"]
         if len(gaps):
             key = ["segment", "model_variant", "context_level", "condition"]
             rows = rows.merge(gaps[[*key, "verdict"]], on=key, how="left")
-        return _by(rows, ["segment"])
+        return _group_by_way(rows, ["segment"])
 
-    def _model_tables(self, of_ways: Mapping[Any, pd.DataFrame]) -> list[Block]:
+    def _build_model_tables(self, of_ways: Mapping[Any, pd.DataFrame]) -> list[Block]:
         """A table of models for each way of asking, that of the first leaderboard open."""
         blocks: list[Block] = []
         for way in self.contents.ways:
@@ -86,11 +86,11 @@ class DetailPages:
             if rows is None:
                 continue
             ordered = rows.sort_values(["score", "name"], ascending=[False, True], kind="stable")
-            table = Table(f"Mean score, {self.contents.title(way).lower()}", _MODEL_COLUMNS, list(model_rows(ordered)))
+            table = Table(f"Mean score, {self.contents.title(way).lower()}", _MODEL_COLUMNS, list(build_model_rows(ordered)))
             blocks.append(table if not blocks else Fold(self.contents.title(way), [table]))
         return blocks
 
-    def _answer(self, fixed: SegmentPage | QuestionPage, spread: Spread | None, what: str) -> str:
+    def _describe_spread(self, fixed: SegmentPage | QuestionPage, spread: Spread | None, what: str) -> str:
         if not self.pairs.is_asked(fixed) and self.means.noun == "model":
             return f"No model was asked about {what}."
         if spread is None:
@@ -101,12 +101,14 @@ class DetailPages:
         perfect = "" if pd.isna(spread.ceiling) else f"; a {A_PERFECT_MODEL} would score {show(spread.ceiling, 'score')}"
         others = "" if pd.isna(spread.others) else f", against {show(spread.others, 'score')} of the {EVERYBODY_ELSE}"
         who = (
-            f"Of {counted(spread.n_models, noun)} {spread.best} predicts" if spread.n_models > 1 else f"{spread.best} predicts"
+            f"Of {format_count(spread.n_models, noun)} {spread.best} predicts"
+            if spread.n_models > 1
+            else f"{spread.best} predicts"
         )
         best = " best" if spread.n_models > 1 else ""
         return f"{who} {what}{best}: {show(spread.best_score, 'score')}{others}{perfect}."
 
-    def _questions_of(self, segment: SegmentPage) -> Section:
+    def _build_questions_section(self, segment: SegmentPage) -> Section:
         own = self._pairs_of.get(segment.place)
         if own is None:
             return Section("questions", "Questions", [])
@@ -114,42 +116,49 @@ class DetailPages:
         ordered = own.assign(lead=own["score"] - own["others"]).sort_values(["lead", "score"], kind="stable")
         rows = [
             {**row, "question": questions[int(row["q"])].link, "round": questions[int(row["q"])].round}
-            for row in first_and_last(table_rows(ordered))
+            for row in first_and_last(convert_to_rows(ordered))
         ]
-        who = plural(self.means.noun)
+        who = format_plural(self.means.noun)
         caption = f"Questions that {who} predict worst and best here, beside the {EVERYBODY_ELSE}"
         above = int((ordered["lead"] > 0).sum())
         known = int(ordered["lead"].notna().sum())
         answer = (
-            f"On {above:,} of {counted(known, 'question')} {who} score above the {EVERYBODY_ELSE} on average." if known else ""
+            f"On {above:,} of {format_count(known, 'question')} {who} score above the {EVERYBODY_ELSE} on average."
+            if known
+            else ""
         )
         return Section("questions", "Questions", [Table(caption, _QUESTION_COLUMNS, rows)], answer)
 
     @cached_property
     def _pairs_of(self) -> dict[Any, pd.DataFrame]:
-        return dict(iter(self.means.of_pairs.groupby("s", sort=False)))
+        return dict(iter(self.means.pair_means.groupby("s", sort=False)))
 
     # --- questions
 
-    def _question_page(self, question: QuestionPage, spread: Spread | None) -> Page:
+    def _build_question_page(self, question: QuestionPage, spread: Spread | None) -> Page:
         words = [question.text, f"Options: {'; '.join(question.options)}."]
-        rows = self._of_question.get((question.round, question.id), {})
+        rows = self._question_rows.get((question.round, question.id), {})
         sections = [
             Section("question", "Question", [Prose(words)]),
-            Section("models", "Models", self._model_tables(rows)),
+            Section("models", "Models", self._build_model_tables(rows)),
             self.pairs.section(question),
-            self._differences(question),
+            self._build_differences_section(question),
         ]
         crumbs = [*self.contents.crumbs, Link(question.round, f"{self.contents.crumbs[0].href}#questions")]
         return Page(
-            question.path, question.title, self._answer(question, spread, "this question"), sections, crumbs, scripts=(SCRIPT,)
+            question.path,
+            question.title,
+            self._describe_spread(question, spread, "this question"),
+            sections,
+            crumbs,
+            scripts=(SCRIPT,),
         )
 
     @cached_property
-    def _of_question(self) -> Mapping[Any, Any]:
-        return _by(self.contents.boards["question"], ["round", "question_id"])
+    def _question_rows(self) -> Mapping[Any, Any]:
+        return _group_by_way(self.contents.boards["question"], ["round", "question_id"])
 
-    def _differences(self, question: QuestionPage) -> Section:
+    def _build_differences_section(self, question: QuestionPage) -> Section:
         """The segments whose answer is farthest from that of everybody."""
         rows = self.contents.connection.execute(
             f"SELECT s, n, apart, observed FROM {PAIRS} WHERE q = ? ORDER BY apart DESC NULLS LAST, s", [question.place]
@@ -180,7 +189,7 @@ class DetailPages:
         )
         answer = ""
         if rows and rows[0][2] is not None:
-            size = "" if rows[0][1] is None else f" ({counted(rows[0][1], 'respondent')})"
+            size = "" if rows[0][1] is None else f" ({format_count(rows[0][1], 'respondent')})"
             share = show(rows[0][2], "percent")
             answer = f"{segments[rows[0][0]].label}{size} differs most from everybody: in {share} of its answers."
         return Section("groups", "Where groups differ", [Table(f"{few}: observed answers", columns, shown, first=15)], answer)
@@ -188,12 +197,12 @@ class DetailPages:
     @cached_property
     def _scores_of(self) -> dict[int, dict[int, float]]:
         found: dict[int, dict[int, float]] = {}
-        for s, q, score in self.means.of_pairs[["s", "q", "score"]].itertuples(index=False, name=None):
+        for s, q, score in self.means.pair_means[["s", "q", "score"]].itertuples(index=False, name=None):
             found.setdefault(q, {})[s] = score
         return found
 
 
-def _by(rows: pd.DataFrame, key: list[str]) -> dict[Any, dict[Any, pd.DataFrame]]:
+def _group_by_way(rows: pd.DataFrame, key: list[str]) -> dict[Any, dict[Any, pd.DataFrame]]:
     """The rows of each value of the key, by way of asking."""
     found: dict[Any, dict[Any, pd.DataFrame]] = {}
     if len(rows):

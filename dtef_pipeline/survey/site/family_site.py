@@ -10,12 +10,12 @@ import duckdb
 from dtef_pipeline.site.content import DataFile, Page, Section
 from dtef_pipeline.site.family_view import FamilySite, FamilyView
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.survey.site.conditions import conditions_section
+from dtef_pipeline.survey.site.conditions import build_conditions_section
 from dtef_pipeline.survey.site.contents import FAMILY, SurveyContents
 from dtef_pipeline.survey.site.data_sections import data_sections
 from dtef_pipeline.survey.site.detail_pages import DetailPages
 from dtef_pipeline.survey.site.item_scores import item_scores
-from dtef_pipeline.survey.site.leaderboards import ranked_boards, verdict
+from dtef_pipeline.survey.site.leaderboards import build_ranked_boards, verdict
 from dtef_pipeline.survey.site.lists import lists
 from dtef_pipeline.survey.site.means import Means
 from dtef_pipeline.survey.site.method import method
@@ -32,20 +32,20 @@ from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
     """What surveys show. Without the table of observed answers there are boards alone."""
     contents = SurveyContents(connection)
-    boards = list(ranked_boards(contents))
+    boards = list(build_ranked_boards(contents))
     shared = FamilyView(
         verdict(contents, boards[0]) if boards else "Nothing is scored yet.",
         boards,
-        sections=[*sections(contents), conditions_section(contents)] if boards else [],
+        sections=[*sections(contents), build_conditions_section(contents)] if boards else [],
         data=list(data_sections(contents)),
         method=method(contents.metric),
         variants={name: variant for variant, name in contents.names.items()},
-        way=contents.title_of,
+        way=contents.format_way_title,
     )
-    return _with_pairs(contents, shared) if contents.questions and boards else shared
+    return _add_pair_pages(contents, shared) if contents.questions and boards else shared
 
 
-def _with_pairs(contents: SurveyContents, view: FamilyView) -> FamilyView:
+def _add_pair_pages(contents: SurveyContents, view: FamilyView) -> FamilyView:
     """The view with pages of segments and questions, and all that is made of single pairs."""
     series = store_pairs(contents)
     means = Means(contents, series)
@@ -60,12 +60,12 @@ def _with_pairs(contents: SurveyContents, view: FamilyView) -> FamilyView:
         yield from pairs.files()
 
     def of_model(name: str) -> Sequence[Section]:
-        return list(models.of_model(name, texts))
+        return list(models.build_model_sections(name, texts))
 
     return replace(
         view,
         sections=[*lists(contents, means), *view.sections],
-        of_model=of_model,
+        build_model_sections=of_model,
         item_scores=items.rows,
         item_note=items.note,
         pages=pages,

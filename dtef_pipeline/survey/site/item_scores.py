@@ -10,19 +10,19 @@ from dtef_pipeline.site.family_view import ITEM_COLUMNS
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.means import Means
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 MOST_PAIRS = 12_000
 
 
-class ComparedItems(NamedTuple):
+class ItemComparison(NamedTuple):
     """`rows` of ITEM_COLUMNS, and what they are, in a sentence."""
 
     rows: pd.DataFrame
     note: str
 
 
-def item_scores(contents: SurveyContents, means: Means, most: int = MOST_PAIRS) -> ComparedItems:
+def item_scores(contents: SurveyContents, means: Means, most: int = MOST_PAIRS) -> ItemComparison:
     """Of the models of the first leaderboard; the same pairs of all."""
     rows = contents.connection.execute(f"""
         WITH own AS ({means.own_sql}), pairs AS (SELECT DISTINCT s, q FROM own), chosen AS (
@@ -30,7 +30,7 @@ def item_scores(contents: SurveyContents, means: Means, most: int = MOST_PAIRS) 
         ) SELECT s, q, series, score, of_pairs FROM own JOIN chosen USING (s, q) ORDER BY series, s, q
         """).df()
     if not len(rows):
-        return ComparedItems(pd.DataFrame(columns=list(ITEM_COLUMNS)), "")
+        return ItemComparison(pd.DataFrame(columns=list(ITEM_COLUMNS)), "")
     named = rows[["s", "q"]].drop_duplicates()
     segments, questions = list(contents.segments.values()), list(contents.questions.values())
     places = list(zip(named["s"], named["q"], strict=True))
@@ -40,12 +40,12 @@ def item_scores(contents: SurveyContents, means: Means, most: int = MOST_PAIRS) 
         page=[segments[s].pair_page(questions[q]) for s, q in places],
     )
     of_pairs, shown = int(rows["of_pairs"].iloc[0]), len(named)
-    names = {at: means.series[at].name for at in means.of}
+    names = {at: means.series[at].name for at in means.main_series}
     found = rows.merge(words, on=["s", "q"]).assign(model=rows["series"].map(names))
     way = contents.title(contents.main).lower()
     some = (
-        f"a random sample of {shown:,} of {counted(of_pairs, 'pair')} (seed {SEED})"
+        f"a random sample of {shown:,} of {format_count(of_pairs, 'pair')} (seed {SEED})"
         if shown < of_pairs
-        else counted(of_pairs, "pair")
+        else format_count(of_pairs, "pair")
     )
-    return ComparedItems(found[list(ITEM_COLUMNS)], f"Pairs of question and segment, {way}: {some}.")
+    return ItemComparison(found[list(ITEM_COLUMNS)], f"Pairs of question and segment, {way}: {some}.")

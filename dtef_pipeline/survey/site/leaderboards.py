@@ -10,18 +10,18 @@ import pandas as pd
 
 from dtef_pipeline.boards import families
 from dtef_pipeline.boards.comparisons import rank_ranges
-from dtef_pipeline.site.content import Column, Estimate, is_unknown, table_rows
+from dtef_pipeline.site.content import Column, Estimate, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard, Reference
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.site.verdict_sentences import best_of_models
-from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.site.verdict_sentences import describe_best_of_models
+from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.boards.asked_alike import Way
 from dtef_pipeline.survey.boards.scored import SCORED
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.words import A_PERFECT_MODEL, EVERYBODY_ELSE
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 SURVEY_MEASURE = "Similarity of predicted and observed answers, 0-1, higher is better"
 HOW_TO_READ_RANKS = (
@@ -49,25 +49,25 @@ _BOARD_MORE = (
 )
 
 
-def ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
+def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
     """A board for each way of asking; that of the front page first."""
     for at, way in enumerate(contents.ways):
         rows = way.rows_of(contents.overall)
-        placed = _with_ranks(rows, way.rows_of(contents.boards["comparisons"]))
+        placed = _add_ranks(rows, way.rows_of(contents.boards["comparisons"]))
         ceiling = rows["ceiling"].median() if "ceiling" in rows else np.nan
         lines = [] if is_unknown(ceiling) else [Reference(f"A {A_PERFECT_MODEL}", float(ceiling))]
         others = rows.loc[(rows["model"] == LEAVE_ONE_OUT) & rows["score"].notna(), ["name", "score"]]
         lines += [Reference(name, float(score)) for name, score in others.itertuples(index=False, name=None)]
         title = contents.title(way) if len(contents.ways) > 1 else ""
-        board = [_row(one) for one in table_rows(placed)]
+        board = [_build_row(one) for one in convert_to_rows(placed)]
         yield RankedBoard(str(at) if at else "", title, SURVEY_MEASURE, board, lines, _BOARD_MORE, HOW_TO_READ_RANKS)
 
 
-def _with_ranks(rows: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
+def _add_ranks(rows: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
     """The rows with `rank`, `rank_low` and `rank_high` among models alone, best first; baselines have none."""
     models = rows[~rows["is_reference"] & rows["rank"].notna()]
     by = models["adjusted_score"] if "adjusted_score" in models else models["score"]
-    models = models.assign(rank=ranks(by))
+    models = models.assign(rank=rank_numbers(by))
     found = models[["rank"]].copy()
     if len(compared):
         tested = compared[compared["among"] == families.AMONG_MODELS]
@@ -78,7 +78,7 @@ def _with_ranks(rows: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
     return placed.iloc[order]
 
 
-def _row(one: Mapping[str, Any]) -> BoardRow:
+def _build_row(one: Mapping[str, Any]) -> BoardRow:
     return BoardRow.of({**one, "skill": Estimate.of(one, "skill")}, Estimate.of(one, "score"), _BOARD_MORE, "name")
 
 
@@ -88,16 +88,16 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
     `No model beats the answer of everybody else: the best of 3, gpt-4.1, scores 0.768 against 0.821; a perfect model would score 0.867.`
     """
     models = board.models
-    tested = _against_reference(contents, contents.main)
+    tested = _compare_with_reference(contents, contents.main)
     found = tested.get(models[0].model) if models else None
     if found is None:
-        return best_of_models(board)
+        return describe_best_of_models(board)
     best = models[0].model
-    who = f"the best of {counted(len(models), 'model')}, {best}," if len(models) > 1 else best
+    who = f"the best of {format_count(len(models), 'model')}, {best}," if len(models) > 1 else best
     numbers = f"{show(found['of_model'], 'score')} against {show(found['of_reference'], 'score')}"
     ceiling = next((one.value for one in board.references if one.label.endswith(A_PERFECT_MODEL)), None)
     perfect = f"; a {A_PERFECT_MODEL} would score {show(ceiling, 'score')}" if ceiling is not None else ""
-    shared = _on_shared_pairs(board, found["of_reference"])
+    shared = _describe_shared_pairs(board, found["of_reference"])
     perfect = f"{perfect} on all pairs" if perfect and shared else perfect
     beating = sum(1 for one in models if tested.get(one.model, {}).get("verdict") == families.BETTER)
     if beating and len(models) > 1:
@@ -112,18 +112,18 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
     return f"{words[found['verdict']]}{shared}{perfect}."
 
 
-def _on_shared_pairs(board: RankedBoard, compared: float) -> str:
+def _describe_shared_pairs(board: RankedBoard, compared: float) -> str:
     """Words where a reference has another score on the pairs that are compared than on the board, which has all of its pairs."""
     rows = [row.score.value for row in board.rows if row.model.lower() == EVERYBODY_ELSE.lower()]
     differs = any(value is not None and show(value, "score") != show(compared, "score") for value in rows)
     return " on the pairs that both have" if differs else ""
 
 
-def _against_reference(contents: SurveyContents, way: Way) -> dict[str, dict[str, Any]]:
+def _compare_with_reference(contents: SurveyContents, way: Way) -> dict[str, dict[str, Any]]:
     """By a model's name, its comparison with the answer of everybody else: `verdict`, `of_model`, `of_reference`, on the pairs of both."""
     rows = way.rows_of(contents.boards["comparisons"])
     found: dict[str, dict[str, Any]] = {}
-    for row in table_rows(rows[rows["among"] == families.OF_REFERENCE]) if len(rows) else []:
+    for row in convert_to_rows(rows[rows["among"] == families.OF_REFERENCE]) if len(rows) else []:
         leads = row["model_variant"] != LEAVE_ONE_OUT
         name = row["name"] if leads else contents.names.get(row["other_variant"], row["other_model"])
         scores = (row["score"], row["other_score"]) if leads else (row["other_score"], row["score"])

@@ -9,7 +9,7 @@ from dtef_pipeline.site.content import Column, Section, Table
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.means import Means, Spread
-from dtef_pipeline.text.counted import counted, plural
+from dtef_pipeline.text.counted import format_count, format_plural
 
 _SCORE_SPREAD = (
     Column("mean", "Mean score", "score"),
@@ -35,14 +35,14 @@ _HOW_TO_READ_LISTS = (
 
 def lists(contents: SurveyContents, means: Means) -> Iterator[Section]:
     """A section on segments and one on questions."""
-    yield _segments(contents, means)
-    yield _questions(contents, means)
+    yield _build_segments_section(contents, means)
+    yield _build_questions_section(contents, means)
 
 
-def _segments(contents: SurveyContents, means: Means) -> Section:
+def _build_segments_section(contents: SurveyContents, means: Means) -> Section:
     spreads = means.spreads("s")
     rows = [
-        {"segment": one.link, "n": one.n, "n_rounds": one.n_rounds, **spread_cells(spreads.get(one.place))}
+        {"segment": one.link, "n": one.n, "n_rounds": one.n_rounds, **build_spread_cells(spreads.get(one.place))}
         for one in contents.segments.values()
     ]
     rows.sort(key=lambda row: "mean" not in row)
@@ -54,23 +54,23 @@ def _segments(contents: SurveyContents, means: Means) -> Section:
     ]
     named = {one.place: one.label for one in contents.segments.values()}
     table = Table("Segments; each leads to its page", columns, rows, search=True, first=15)
-    return Section("segments", "Segments", [table], _answer(spreads, named, means, "segment"), _HOW_TO_READ_LISTS)
+    return Section("segments", "Segments", [table], _summarize_spreads(spreads, named, means, "segment"), _HOW_TO_READ_LISTS)
 
 
-def _questions(contents: SurveyContents, means: Means) -> Section:
+def _build_questions_section(contents: SurveyContents, means: Means) -> Section:
     spreads = means.spreads("q")
     rows = [
-        {"question": one.link, "round": one.round, **spread_cells(spreads.get(one.place))}
+        {"question": one.link, "round": one.round, **build_spread_cells(spreads.get(one.place))}
         for one in contents.questions.values()
     ]
     rows.sort(key=lambda row: row["mean"] if row.get("mean") is not None else 2)
     columns = [Column("question", "Question", "long"), Column("round", "Round"), *_SCORE_SPREAD]
     named = {one.place: f"“{one.title}”" for one in contents.questions.values()}
     table = Table("Questions, the hardest first; each leads to its page", columns, rows, search=True, first=15)
-    return Section("questions", "Questions", [table], _answer(spreads, named, means, "question"), _HOW_TO_READ_LISTS)
+    return Section("questions", "Questions", [table], _summarize_spreads(spreads, named, means, "question"), _HOW_TO_READ_LISTS)
 
 
-def spread_cells(spread: Spread | None) -> dict[str, Any]:
+def build_spread_cells(spread: Spread | None) -> dict[str, Any]:
     """The cells of a spread; none without it."""
     if spread is None:
         return {}
@@ -78,7 +78,7 @@ def spread_cells(spread: Spread | None) -> dict[str, Any]:
     return cells if spread.n_models > 1 else {**cells, "best": None, "best_score": None, "worst": None, "worst_score": None}
 
 
-def _answer(spreads: dict[int, Spread], named: dict[int, str], means: Means, noun: str) -> str:
+def _summarize_spreads(spreads: dict[int, Spread], named: dict[int, str], means: Means, noun: str) -> str:
     if len(spreads) < 2:
         return ""
     ordered = sorted(spreads, key=lambda place: (-spreads[place].mean, place))
@@ -86,7 +86,8 @@ def _answer(spreads: dict[int, Spread], named: dict[int, str], means: Means, nou
     beaten = sum(1 for one in spreads.values() if one.best_score > one.others)
     where = f"all {len(spreads):,}" if beaten == len(spreads) else f"{beaten:,}" if beaten else "none"
     return (
-        f"{plural(means.noun).capitalize()} predict {named[best]} best of {counted(len(spreads), noun)} ({show(spreads[best].mean, 'score')}) "
+        f"{format_plural(means.noun).capitalize()} predict {named[best]} best of {format_count(len(spreads), noun)} "
+        f"({show(spreads[best].mean, 'score')}) "
         f"and {named[worst]} worst ({show(spreads[worst].mean, 'score')}). The best {means.noun} beats the answer of everybody else in "
         f"{where} of them."
     )

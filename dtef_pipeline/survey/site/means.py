@@ -43,24 +43,24 @@ class Means:
     series: Sequence[Series]
 
     @cached_property
-    def of(self) -> list[int]:
+    def main_series(self) -> list[int]:
         """The places of the series whose means these are."""
         own = [at for at, one in enumerate(self.series) if one.way == self.contents.main]
         return [at for at in own if not self.series[at].is_reference] or own
 
     @property
     def noun(self) -> str:
-        return "baseline" if self.series[self.of[0]].is_reference else "model"
+        return "baseline" if self.series[self.main_series[0]].is_reference else "model"
 
     @cached_property
     def own_sql(self) -> str:
         """SQL of the scored pairs of these series: s, q, series, score, others, ceiling."""
         return f"""SELECT s, q, series, score, others, ceiling FROM {ANSWERS} JOIN {PAIRS} USING (s, q)
-            WHERE score IS NOT NULL AND NOT circular AND list_contains({self.of}, series)"""
+            WHERE score IS NOT NULL AND NOT circular AND list_contains({self.main_series}, series)"""
 
     def spreads(self, by: By) -> dict[int, Spread]:
         """By the place of a segment or a question. A model with less than half of the pairs that another has is left out."""
-        rows = self._frame(f"""
+        rows = self._query_frame(f"""
             WITH own AS ({self.own_sql}),
             kept AS (
                 SELECT {by}, series FROM own GROUP BY {by}, series QUALIFY 2 * count(*) >= max(count(*)) OVER (PARTITION BY {by})
@@ -72,9 +72,9 @@ class Means:
             SELECT {by} AS place, series, avg(score) AS score, avg(others) AS others, avg(ceiling) AS ceiling, count(*) AS pairs
             FROM compared SEMI JOIN shared USING (s, q) GROUP BY ALL ORDER BY place, score DESC, series
             """)
-        return {int(own["place"].iloc[0]): self._spread(own) for _, own in rows.groupby("place", sort=False)}
+        return {int(own["place"].iloc[0]): self._compute_spread(own) for _, own in rows.groupby("place", sort=False)}
 
-    def _spread(self, own: pd.DataFrame) -> Spread:
+    def _compute_spread(self, own: pd.DataFrame) -> Spread:
         first, last = own.iloc[0], own.iloc[-1]
         best, worst = (self.series[int(one["series"])].name for one in (first, last))
         scores = (float(own["score"].mean()), best, float(first["score"]), worst, float(last["score"]))
@@ -82,18 +82,18 @@ class Means:
 
     def leads(self, by: By) -> pd.DataFrame:
         """`place`, `series`, `lead` over the answer of everybody else, `score`, `pairs`; no rows where that answer is not known."""
-        return self._frame(f"""
+        return self._query_frame(f"""
             SELECT {by} AS place, series, avg(score - others) AS lead, avg(score) AS score, count(*) AS pairs
             FROM ({self.own_sql}) WHERE others IS NOT NULL GROUP BY ALL ORDER BY place, series
             """)
 
     @cached_property
-    def of_pairs(self) -> pd.DataFrame:
+    def pair_means(self) -> pd.DataFrame:
         """`s`, `q`, the mean `score` of the models, and `others`."""
-        return self._frame(
+        return self._query_frame(
             f"SELECT s, q, avg(score) AS score, any_value(others) AS others FROM ({self.own_sql}) GROUP BY ALL ORDER BY ALL"
         )
 
-    def _frame(self, sql: str) -> pd.DataFrame:
+    def _query_frame(self, sql: str) -> pd.DataFrame:
         found: Any = self.contents.connection.execute(sql).df()
         return pd.DataFrame(found)

@@ -8,7 +8,7 @@ from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.scored import SCORED
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.site.data_sections import policy_words
+from dtef_pipeline.survey.site.data_sections import describe_policy
 from dtef_pipeline.survey.site.words import METRIC_NAMES
 from dtef_pipeline.survey.tables import METRICS
 
@@ -35,13 +35,13 @@ def method(metric: str) -> list[str]:
         "prediction is. It leaves out responses that could not be read, so a model can have a low score and a high worth.",
         "Deviation of a segment = its score less the score expected for a segment of that size that is predicted as well as the others of "
         "its attribute.",
-        policy_words(),
+        describe_policy(),
         f"Leaderboards rank by {METRIC_NAMES[metric]}. These are the metrics, and what commands call them:",
-        *(f"{METRIC_NAMES[name]} (`{name}`): {_first_paragraph(name)}" for name in METRICS),
+        *(f"{METRIC_NAMES[name]} (`{name}`): {_read_first_paragraph(name)}" for name in METRICS),
         "Formulas, assumptions, references and the simulations that check them are in docs/explanation/statistics.md.",
     ]
 
 
-def _first_paragraph(metric: str) -> str:
+def _read_first_paragraph(metric: str) -> str:
     """The first paragraph of the metric's own documentation, in one line."""
     return " ".join((inspect.getdoc(getattr(metrics, metric)) or "").split("\n\n")[0].replace("`", "").split())

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dtef_pipeline.site.content import Block, Column, Fold, Link, Section, Table, TemplateBlock, table_rows
+from dtef_pipeline.site.content import Block, Column, Fold, Link, Section, Table, TemplateBlock, convert_to_rows
 from dtef_pipeline.site.leads import first_and_last
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.survey.blueprint.wording import attribute_label
+from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.means import By, Means
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series, shares
-from dtef_pipeline.survey.site.texts import Place, Texts, WrittenResponse
+from dtef_pipeline.survey.site.texts import Place, ResponseText, Texts
 from dtef_pipeline.survey.site.words import EVERYBODY_ELSE
 
 _WORST_SHOWN, _UNREAD_SHOWN = 5, 3
@@ -80,23 +80,23 @@ class SurveyModelSections:
         """The pairs whose texts the sections show."""
         return [(one.s, one.q) for own in self.worst.values() for one in own]
 
-    def of_model(self, name: str, texts: Texts) -> Iterator[Section]:
+    def build_model_sections(self, name: str, texts: Texts) -> Iterator[Section]:
         """Its sections; none where it was not asked as on the first leaderboard."""
-        at = next((at for at in self.means.of if self.series[at].name == name), None)
+        at = next((at for at in self.means.main_series if self.series[at].name == name), None)
         if at is None:
             return
-        yield self._strengths(at, name)
-        yield self._worst_answers(at, texts)
+        yield self._build_strengths_section(at, name)
+        yield self._build_worst_section(at, texts)
 
-    def _strengths(self, at: int, name: str) -> Section:
+    def _build_strengths_section(self, at: int, name: str) -> Section:
         segments, questions = list(self.contents.segments.values()), list(self.contents.questions.values())
-        by_segment, by_question = self._leads("s", at), self._leads("q", at)
-        blocks: list[Block] = [Table("By attribute", _ATTRIBUTE_COLUMNS, self._attributes(at))]
+        by_segment, by_question = self._select_leads("s", at), self._select_leads("q", at)
+        blocks: list[Block] = [Table("By attribute", _ATTRIBUTE_COLUMNS, self._build_attribute_rows(at))]
         for noun, rows, links in (
             ("Segment", by_segment, [one.link for one in segments]),
             ("Question", by_question, [one.link for one in questions]),
         ):
-            cells = [{**row, "place": links[int(row["place"])]} for row in table_rows(rows)]
+            cells = [{**row, "place": links[int(row["place"])]} for row in convert_to_rows(rows)]
             columns = [Column("place", noun, "long"), *_LEAD_ON_PAIRS]
             blocks.append(
                 Table(f"{noun}s: the strongest and the weakest, beside the {EVERYBODY_ELSE}", columns, first_and_last(cells))
@@ -112,7 +112,7 @@ class SurveyModelSections:
             )
         return Section("strengths", "strengths and weaknesses", blocks, answer)
 
-    def _leads(self, by: By, at: int) -> pd.DataFrame:
+    def _select_leads(self, by: By, at: int) -> pd.DataFrame:
         leads = self._all_leads[by]
         return leads[leads["series"] == at].sort_values("lead", ascending=False, kind="stable")
 
@@ -120,19 +120,21 @@ class SurveyModelSections:
     def _all_leads(self) -> dict[By, pd.DataFrame]:
         return {"s": self.means.leads("s"), "q": self.means.leads("q")}
 
-    def _attributes(self, at: int) -> list[dict[str, Any]]:
+    def _build_attribute_rows(self, at: int) -> list[dict[str, Any]]:
         rows = self.contents.main.rows_of(self.contents.boards["attribute"])
         own = rows[rows["model_variant"] == self.series[at].variant].sort_values("score", ascending=False, kind="stable")
-        return table_rows(own, attribute=attribute_label)
+        return convert_to_rows(own, attribute=format_attribute)
 
-    def _worst_answers(self, at: int, texts: Texts) -> Section:
+    def _build_worst_section(self, at: int, texts: Texts) -> Section:
         own = self.worst.get(at, [])
-        blocks = [self._answer_block(one, [said for said in texts.get((one.s, one.q), ()) if said.series == at]) for one in own]
+        blocks = [
+            self._build_answer_block(one, [said for said in texts.get((one.s, one.q), ()) if said.series == at]) for one in own
+        ]
         read = [one.score for one in own if one.is_read]
         answer = f"Its lowest score on a readable answer is {show(min(read), 'score')}." if read else ""
         return Section("worst", "worst answers", blocks, answer)
 
-    def _answer_block(self, one: Worst, said: Sequence[WrittenResponse]) -> Fold:
+    def _build_answer_block(self, one: Worst, said: Sequence[ResponseText]) -> Fold:
         segment = list(self.contents.segments.values())[one.s]
         question = list(self.contents.questions.values())[one.q]
         predicted = shares(one.code.partition("*")[0])[:-1] if one.is_read else []
@@ -143,12 +145,12 @@ class SurveyModelSections:
         rows.append({"option": Link("All models on this pair", segment.pair_page(question))})
         blocks: list[Block] = [Table(f"{question.text} ({question.round})", _ANSWER_COLUMNS, rows)]
         if said:
-            shown = [{"about": _about(response), "words": response.words} for response in said]
+            shown = [{"about": _describe_response(response), "words": response.words} for response in said]
             blocks.append(TemplateBlock("survey/response.html.j2", {"prompt": said[0].prompt, "responses": shown}))
         return Fold(f"{show(one.score, 'score')}: {segment.label}, {question.title}", blocks)
 
 
-def _about(response: WrittenResponse) -> str:
+def _describe_response(response: ResponseText) -> str:
     status = "" if response.status == "ok" else response.status.replace("_", " ")
     draw = f"draw {response.draw + 1}" if response.draw else ""
     return " · ".join(filter(None, ["Response", status, response.reason, f"snapshot {response.snapshot}", draw]))

@@ -16,9 +16,9 @@ from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.site.contents import QuestionPage, SegmentPage, SurveyContents
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series, shares
-from dtef_pipeline.survey.site.texts import PairSample, Place, Texts, WrittenResponse
+from dtef_pipeline.survey.site.texts import PairSample, Place, ResponseText, Texts
 from dtef_pipeline.tables import STATUSES
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 MOST_CODE_CHARACTERS = 40_000_000
 """Of the codes of all predictions on the site; where there are more, ways of asking are left out, those of the first leaderboard last."""
@@ -65,10 +65,10 @@ class PairPages:
         first = self._first_asked[what].get(fixed.place)
         notes = [
             "" if first is not None else f"No model was asked about this {what}: the table has baselines only.",
-            f"{counted(left, 'way')} of asking with less context or fewer models left out." if left > 0 else "",
+            f"{format_count(left, 'way')} of asking with less context or fewer models left out." if left > 0 else "",
             self.sample.words,
         ]
-        asked = ",".join(map(str, self._asked.get(fixed.place, ()))) if what == "question" else ""
+        asked = ",".join(map(str, self._segments_by_question.get(fixed.place, ()))) if what == "question" else ""
         part = TemplateBlock(
             "survey/pairs.html.j2",
             {
@@ -155,24 +155,28 @@ class PairPages:
         return found
 
     @cached_property
-    def _asked(self) -> dict[int, list[int]]:
+    def _segments_by_question(self) -> dict[int, list[int]]:
         """By question, the segments that it was asked of."""
         return dict(self.contents.connection.execute(f"SELECT q, list(s ORDER BY s) FROM {PAIRS} GROUP BY q").fetchall())
 
     def files(self) -> Iterator[DataFile]:
         """What all pages share, then a file for each segment, and its texts."""
-        yield DataFile(SHARED_DATA, self._shared())
-        texts = defaultdict[int, dict[int, Sequence[WrittenResponse]]](dict)
+        yield DataFile(SHARED_DATA, self._build_shared_data())
+        texts = defaultdict[int, dict[int, Sequence[ResponseText]]](dict)
         for (s, q), responses in self.texts.items():
             texts[s][q] = responses
         for segment in self.contents.segments.values():
-            yield DataFile(data_path(segment), {"pairs": self._pairs(segment), "texts": sorted(texts[segment.place])})
+            yield DataFile(
+                build_data_path(segment), {"pairs": self._build_pairs(segment), "texts": sorted(texts[segment.place])}
+            )
             if texts[segment.place]:
-                yield DataFile(texts_path(segment), self._texts(texts[segment.place]))
+                yield DataFile(build_texts_path(segment), self._build_texts(texts[segment.place]))
 
-    def _shared(self) -> dict[str, Any]:
+    def _build_shared_data(self) -> dict[str, Any]:
         return {
-            "segments": [[one.label, data_path(one), texts_path(one), one.path] for one in self.contents.segments.values()],
+            "segments": [
+                [one.label, build_data_path(one), build_texts_path(one), one.path] for one in self.contents.segments.values()
+            ],
             "questions": [[one.round, one.text, one.options, one.path] for one in self.contents.questions.values()],
             "series": [
                 [one.name, self.contents.ways.index(one.way), one.is_reference]
@@ -183,7 +187,7 @@ class PairPages:
             "z": float(ndtri((1 + CONFIDENCE) / 2)),
         }
 
-    def _pairs(self, segment: SegmentPage) -> list[list[Any]]:
+    def _build_pairs(self, segment: SegmentPage) -> list[list[Any]]:
         """Of each question: its place, respondents, the number that intervals go by, thousandths of ceiling and marginal, whether it defines
         the segment, the observed answer, and a code for each series, empty where there is none."""
         rows = self.contents.connection.execute(
@@ -201,7 +205,7 @@ class PairPages:
             found.append([q, *known, int(circular), observed, [said.get(one, "") for one in self.kept]])
         return found
 
-    def _texts(self, of_questions: Mapping[int, Sequence[WrittenResponse]]) -> dict[str, Any]:
+    def _build_texts(self, of_questions: Mapping[int, Sequence[ResponseText]]) -> dict[str, Any]:
         """Prompts once, and of each question its responses: place of the series, of the prompt, words, status, reason, snapshot, draw."""
         prompts, place = dict[str, int](), {at: place for place, at in enumerate(self.kept)}
         said = {
@@ -219,9 +223,9 @@ def _option_cells(of_options: Sequence[float]) -> dict[str, float]:
     return {f"o{at}": share for at, share in enumerate(of_options)}
 
 
-def data_path(segment: SegmentPage) -> str:
+def build_data_path(segment: SegmentPage) -> str:
     return f"{segment.path.removesuffix('.html')}.js"
 
 
-def texts_path(segment: SegmentPage) -> str:
+def build_texts_path(segment: SegmentPage) -> str:
     return f"{segment.path.removesuffix('.html')}-texts.js"

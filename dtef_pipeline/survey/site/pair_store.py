@@ -14,7 +14,7 @@ import pandas as pd
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import cells_sql, has_table, parameters
 from dtef_pipeline.survey.boards.asked_alike import Way
-from dtef_pipeline.survey.boards.noise import effective_sql
+from dtef_pipeline.survey.boards.noise import effective_n_sql
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.matrices import EFFECTIVE
 from dtef_pipeline.survey.site.contents import SurveyContents
@@ -45,10 +45,10 @@ class Series(NamedTuple):
 
 def store_pairs(contents: SurveyContents) -> list[Series]:
     """Make PAIRS and ANSWERS on the connection; the series by their places, ways in the order of the leaderboards."""
-    series = _all_series(contents)
+    series = _list_all_series(contents)
     register_places(contents, series)
     _store_answers(contents)
-    contents.connection.execute(f"CREATE OR REPLACE TEMP TABLE {PAIRS} AS {_pairs_sql(contents)}")
+    contents.connection.execute(f"CREATE OR REPLACE TEMP TABLE {PAIRS} AS {_build_pairs_sql(contents)}")
     return series
 
 
@@ -72,12 +72,12 @@ def _store_answers(contents: SurveyContents) -> None:
     """A few rounds at a time: the lists of all rounds together take more memory than a laptop has to spare."""
     columns = "s SMALLINT, q INTEGER, series SMALLINT, snapshot VARCHAR, score DOUBLE, code VARCHAR"
     contents.connection.execute(f"CREATE OR REPLACE TEMP TABLE {ANSWERS} ({columns})")
-    for rounds in _few_rounds(contents):
+    for rounds in _group_rounds(contents):
         options = SurveyBoardOptions(metric=contents.metric, targets="all", rounds=rounds)
-        contents.connection.execute(f"INSERT INTO {ANSWERS} {_answers_sql(contents, options)}", parameters(options))
+        contents.connection.execute(f"INSERT INTO {ANSWERS} {_build_answers_sql(contents, options)}", parameters(options))
 
 
-def _few_rounds(contents: SurveyContents) -> Iterator[tuple[str, ...]]:
+def _group_rounds(contents: SurveyContents) -> Iterator[tuple[str, ...]]:
     """The rounds in groups of at most ANSWERS_AT_ONCE predictions, or of one round."""
     sizes = contents.connection.execute("SELECT round, count(*) FROM scores GROUP BY round ORDER BY round").fetchall()
     group, total = list[str](), 0
@@ -90,7 +90,7 @@ def _few_rounds(contents: SurveyContents) -> Iterator[tuple[str, ...]]:
         yield tuple(group)
 
 
-def _all_series(contents: SurveyContents) -> list[Series]:
+def _list_all_series(contents: SurveyContents) -> list[Series]:
     rows = contents.connection.execute(
         "SELECT DISTINCT model_variant, context_level, condition FROM scores ORDER BY ALL"
     ).fetchall()
@@ -99,35 +99,35 @@ def _all_series(contents: SurveyContents) -> list[Series]:
     return sorted(found, key=lambda one: (place.get(one.way, len(place)), one.is_reference, one.name))
 
 
-def _code(fraction: str) -> str:
+def _build_code_sql(fraction: str) -> str:
     """SQL: a fraction as two characters."""
     return f"to_base(least(greatest(round(1000 * {fraction}), 0), 1000)::INTEGER, 36, 2)"
 
 
-def _answers_sql(contents: SurveyContents, options: SurveyBoardOptions) -> str:
+def _build_answers_sql(contents: SurveyContents, options: SurveyBoardOptions) -> str:
     place = f"list_position([{', '.join(repr(status) for status in STATUSES)}], status) - 1"
-    given = f"CASE WHEN score IS NULL THEN '' ELSE {_code('score')} END"  # unscored is not zero
-    of_option = _code("list_avg(list_transform(parsed, lambda shares: shares[option]))")
+    given = f"CASE WHEN score IS NULL THEN '' ELSE {_build_code_sql('score')} END"  # unscored is not zero
+    of_option = _build_code_sql("list_avg(list_transform(parsed, lambda shares: shares[option]))")
     shares = f"array_to_string(list_transform(range(1, len(parsed[1]) + 1), lambda option: {of_option}), '')"
     draws = "CASE WHEN n_total > 1 THEN '*' || n_ok || '/' || n_total ELSE '' END"
     more = ("list(predicted ORDER BY draw) FILTER (status = 'ok') AS parsed", "min(status) AS status")
     return f"""{cells_sql(contents.connection, options, more)}
         SELECT s::SMALLINT AS s, q::INTEGER AS q, series::SMALLINT AS series, snapshot, score,
-            coalesce({shares} || {_code("score")}, '!' || {place} || {given}) || {draws} AS code
+            coalesce({shares} || {_build_code_sql("score")}, '!' || {place} || {given}) || {draws} AS code
         FROM cells {PLACED} WHERE status NOT IN ('budget', 'missing') ORDER BY s, q, series
         """
 
 
-def _pairs_sql(contents: SurveyContents) -> str:
+def _build_pairs_sql(contents: SurveyContents) -> str:
     connection, metric = contents.connection, contents.metric
-    observed = f"array_to_string(list_transform(observed, lambda x: {_code('x')}), '')"
+    observed = f"array_to_string(list_transform(observed, lambda x: {_build_code_sql('x')}), '')"
     apart = "list_sum(list_transform(list_zip(observed, population), lambda x: abs(x[1] - x[2]))) / 2"
     nothing = f"SELECT {_PAIR}, NULL::DOUBLE AS ceiling, NULL::DOUBLE AS others FROM survey_responses LIMIT 0"
     reference = f"SELECT {_PAIR}, ceiling.{metric} AS ceiling, others.{metric} AS others FROM reference_scores"
     return f"""
         SELECT s::SMALLINT AS s, q::INTEGER AS q, n, {EFFECTIVE} AS n_effective, circular, {observed} AS observed, {apart} AS apart,
             ceiling, others
-        FROM (SELECT {_PAIR}, n, circular, observed, population, {effective_sql(connection)} FROM survey_responses)
+        FROM (SELECT {_PAIR}, n, circular, observed, population, {effective_n_sql(connection)} FROM survey_responses)
             JOIN _segments USING (segment) JOIN _questions USING (round, question_id)
             LEFT JOIN ({reference if has_table(connection, "reference_scores") else nothing}) USING ({_PAIR})
         SEMI JOIN {ANSWERS} USING (s, q) ORDER BY s, q

@@ -10,20 +10,20 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.boards.families import BETTER, UNTESTED, WORSE
-from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Section, Table, is_unknown, table_rows
+from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Section, Table, convert_to_rows, is_unknown
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
-from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.survey.blueprint.options import ContextLevel
-from dtef_pipeline.survey.blueprint.wording import attribute_label
+from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.boards.asked_alike import Way
-from dtef_pipeline.survey.boards.segment_gaps import by_significance
-from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
+from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
+from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.words import METRIC_NAMES, condition_words
+from dtef_pipeline.survey.site.words import METRIC_NAMES, format_condition
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 _MOST_GAPS = 40
 _MOST_CURVES = 12
@@ -32,15 +32,15 @@ _NOTE_COLUMN = Column("note", "Note", "note")
 
 def sections(contents: SurveyContents) -> Iterator[Section]:
     """In the order that a reader wants them."""
-    yield _attributes(contents)
-    yield _gaps(contents)
-    yield _context(contents)
-    yield _metrics(contents)
-    yield _evenness(contents)
-    yield _reliability(contents)
+    yield _build_attributes_section(contents)
+    yield _build_gaps_section(contents)
+    yield _build_context_section(contents)
+    yield _build_metrics_section(contents)
+    yield _build_evenness_section(contents)
+    yield _build_reliability_section(contents)
 
 
-def _by_way(contents: SurveyContents, view: str, make: Callable[[pd.DataFrame], Block | None]) -> list[Block]:
+def _build_blocks_by_way(contents: SurveyContents, view: str, make: Callable[[pd.DataFrame], Block | None]) -> list[Block]:
     """A block for each way of asking, that of the first leaderboard open."""
     blocks: list[Block] = []
     for way in contents.ways:
@@ -51,7 +51,7 @@ def _by_way(contents: SurveyContents, view: str, make: Callable[[pd.DataFrame], 
     return blocks
 
 
-def _tables(
+def _build_tables(
     contents: SurveyContents,
     view: str,
     caption: str,
@@ -59,45 +59,49 @@ def _tables(
     cells: Callable[[dict[str, Any]], dict[str, Any]] = lambda row: {},
 ) -> list[Block]:
     """A table of models for each way of asking; `cells`: those of a row that are not as stored."""
-    return _by_way(contents, view, lambda rows: Table(caption, columns, [{**row, **cells(row)} for row in model_rows(rows)]))
+    return _build_blocks_by_way(
+        contents, view, lambda rows: Table(caption, columns, [{**row, **cells(row)} for row in build_model_rows(rows)])
+    )
 
 
-def _main(contents: SurveyContents, view: str) -> pd.DataFrame:
+def _select_main(contents: SurveyContents, view: str) -> pd.DataFrame:
     """The models' rows of a view in the way of the first leaderboard."""
     rows = contents.main.rows_of(contents.boards[view])
     return rows[~rows["is_reference"]] if len(rows) else rows
 
 
-def model_rows(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def build_model_rows(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Rows of tables of models: baselines are shown when the reader asks for them."""
-    for row in table_rows(rows):
+    for row in convert_to_rows(rows):
         yield {**row, "_kind": "reference" if row["is_reference"] else "model"}
 
 
-def _attributes(contents: SurveyContents) -> Section:
-    rows = _main(contents, "attribute")
+def _build_attributes_section(contents: SurveyContents) -> Section:
+    rows = _select_main(contents, "attribute")
     means = {str(name): float(own["score"].mean()) for name, own in rows.groupby("attribute")} if len(rows) else {}
     answer = ""
     if len(means) > 1:
         best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
         answer = (
-            f"Models predict segments of the attribute “{attribute_label(best)}” best ({show(means[best], 'score')}) and those of "
-            f"“{attribute_label(worst)}” worst ({show(means[worst], 'score')})."
+            f"Models predict segments of the attribute “{format_attribute(best)}” best ({show(means[best], 'score')}) and those of "
+            f"“{format_attribute(worst)}” worst ({show(means[worst], 'score')})."
         )
     how = (
         "Mean score over the segments of one attribute. Sizes of segments differ, and so does what a perfect model would score."
     )
-    return Section("attributes", "By attribute", _by_way(contents, "attribute", _attribute_table), answer, how)
+    return Section(
+        "attributes", "By attribute", _build_blocks_by_way(contents, "attribute", _build_attribute_table), answer, how
+    )
 
 
-def _attribute_table(rows: pd.DataFrame) -> Table:
+def _build_attribute_table(rows: pd.DataFrame) -> Table:
     names = list(dict.fromkeys(rows.sort_values("attribute")["attribute"].astype(str)))
     columns = [
         Column("name", "Model"),
-        *(Column(name, attribute_label(name), "score", more=at > 4) for at, name in enumerate(names)),
+        *(Column(name, format_attribute(name), "score", more=at > 4) for at, name in enumerate(names)),
     ]
     order = rows.groupby("name")["score"].mean().sort_values(ascending=False, kind="stable").index
-    own = {name: list(model_rows(of_model)) for name, of_model in rows.groupby("name")}
+    own = {name: list(build_model_rows(of_model)) for name, of_model in rows.groupby("name")}
     shown = [
         {"name": name, "_kind": own[name][0]["_kind"], **{row["attribute"]: Estimate.of(row, "score") for row in own[name]}}
         for name in order
@@ -130,15 +134,15 @@ _GAP_COLUMNS = (
 )
 
 
-def _gaps(contents: SurveyContents) -> Section:
-    rows = _main(contents, "gaps")
+def _build_gaps_section(contents: SurveyContents) -> Section:
+    rows = _select_main(contents, "gaps")
     answer = _gap_answer(Counter(rows["verdict"])) if len(rows) else ""
     how = (
         "A gap is a model's score in a segment less its score in the attribute's other segments, on the same questions. Every model scores "
         "low in a segment of few people; the expected score allows for that. “worse” and “better”: p, adjusted (Holm) over the model's "
         f"attribute, is below {SIGNIFICANCE:g}. The {_MOST_GAPS} rows of the smallest p are shown; `dtef board --by gaps --top 0` has all."
     )
-    blocks = _by_way(contents, "gaps", lambda own: _gap_table(contents, own))
+    blocks = _build_blocks_by_way(contents, "gaps", lambda own: _build_gap_table(contents, own))
     return Section("gaps", "Largest gaps between segments", blocks, answer, how)
 
 
@@ -148,16 +152,16 @@ def _gap_answer(counts: Counter[str]) -> str:
     if not tested:
         return "No gap could be tested; the notes below the table say why."
     found = f"{counts[WORSE]:,} worse than its attribute's other segments, {counts[BETTER]:,} better"
-    return f"Of {counted(tested, 'tested pair')} of a model and a segment, the model predicts {found}."
+    return f"Of {format_count(tested, 'tested pair')} of a model and a segment, the model predicts {found}."
 
 
-def _gap_table(contents: SurveyContents, rows: pd.DataFrame) -> Table:
-    first = by_significance(rows[~rows["is_reference"]]).head(_MOST_GAPS)
-    shown = table_rows(first, segment=lambda segment: segment_cell(contents, segment))
+def _build_gap_table(contents: SurveyContents, rows: pd.DataFrame) -> Table:
+    first = sort_by_significance(rows[~rows["is_reference"]]).head(_MOST_GAPS)
+    shown = convert_to_rows(first, segment=lambda segment: build_segment_cell(contents, segment))
     return Table("Segments that a model predicts worse or better than the others", _GAP_COLUMNS, shown, first=10)
 
 
-def segment_cell(contents: SurveyContents, segment: str) -> Any:
+def build_segment_cell(contents: SurveyContents, segment: str) -> Any:
     """A segment that leads to its page, where it has one."""
     found = contents.segments.get(segment)
     return found.link if found else segment
@@ -191,16 +195,16 @@ _CONTEXT_COLUMNS = (
 )
 
 
-def _context(contents: SurveyContents) -> Section:
+def _build_context_section(contents: SurveyContents) -> Section:
     tested = contents.boards["context"]
     rows = tested[~tested["is_reference"]] if len(tested) else tested
     counts = rows["verdict"].value_counts() if len(rows) else pd.Series(dtype=int)
     answer = (
-        f"Of {counted(len(rows), 'test')} of models: {', '.join(f'{n} {words}' for words, n in counts.items())}."
+        f"Of {format_count(len(rows), 'test')} of models: {', '.join(f'{n} {words}' for words, n in counts.items())}."
         if len(counts)
         else ""
     )
-    shown = table_rows(rows, condition=condition_words)
+    shown = convert_to_rows(rows, condition=format_condition)
     how = (
         "Mean score over the number of context questions, over the pairs that have a score at every level of the model. A model that uses the "
         "group's other answers rises; a flat line says that it answers from what it believes about the group. “stereotype-holding”: the 90% "
@@ -209,17 +213,17 @@ def _context(contents: SurveyContents) -> Section:
     return Section(
         "context",
         "What context does",
-        [*_curves(contents), Table("Responsiveness to context", _CONTEXT_COLUMNS, shown)],
+        [*_build_curves(contents), Table("Responsiveness to context", _CONTEXT_COLUMNS, shown)],
         answer,
         how,
     )
 
 
-def _curves(contents: SurveyContents) -> Iterator[Chart]:
+def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
     if len({way.level for way in contents.ways}) < 2:
         return
-    shown = _questions_shown(contents)
-    shared = on_shared_pairs(contents.connection, contents.overall)
+    shown = _count_questions_shown(contents)
+    shared = restrict_to_shared_pairs(contents.connection, contents.overall)
     for condition, board in shared.groupby("condition", sort=True, observed=True):
         rows = board[board["score"].notna() & ~board["is_reference"]]
         best = rows.groupby("name")["score"].max().sort_values(ascending=False, kind="stable").index[:_MOST_CURVES]
@@ -228,14 +232,14 @@ def _curves(contents: SurveyContents) -> Iterator[Chart]:
             continue
         drawn = [
             {"label": row["name"], "x": shown[Way(row["context_level"], str(condition))], "value": row["score"]}
-            for row in sorted(table_rows(rows), key=lambda row: (row["name"], ContextLevel(row["context_level"]).order))
+            for row in sorted(convert_to_rows(rows), key=lambda row: (row["name"], ContextLevel(row["context_level"]).order))
         ]
         few = f", the best {_MOST_CURVES} models" if len(best) == _MOST_CURVES else ""
-        caption = f"Mean score over the number of context questions, {condition_words(str(condition))}{few}"
+        caption = f"Mean score over the number of context questions, {format_condition(str(condition))}{few}"
         yield Chart("curves", drawn, caption, titles={"x": "context questions"})
 
 
-def _questions_shown(contents: SurveyContents) -> dict[Way, float]:
+def _count_questions_shown(contents: SurveyContents) -> dict[Way, float]:
     """How many context questions the prompts of each way really show on average; where that is not known, how many were asked for."""
     known = {}
     if has_table(contents.connection, "blueprints"):
@@ -246,7 +250,7 @@ def _questions_shown(contents: SurveyContents) -> dict[Way, float]:
     return {way: known.get(way, ContextLevel(way.level).order) for way in contents.ways}
 
 
-def _metrics(contents: SurveyContents) -> Section:
+def _build_metrics_section(contents: SurveyContents) -> Section:
     columns = [Column("name", "Model")]
     for metric in METRICS:
         is_late = metric not in METRICS[:4]
@@ -255,7 +259,8 @@ def _metrics(contents: SurveyContents) -> Section:
 
     def table(rows: pd.DataFrame) -> Table:
         shown = [
-            {**row, **{f"{name}_cell": _with_rank(row, name) for name in METRICS}} for row in model_rows(_among_models(rows))
+            {**row, **{f"{name}_cell": _format_with_rank(row, name) for name in METRICS}}
+            for row in build_model_rows(_rank_among_models(rows))
         ]
         return Table("Mean score under each metric, and the rank under it among models", columns, shown)
 
@@ -265,7 +270,9 @@ def _metrics(contents: SurveyContents) -> Section:
         f"{' and '.join(map(_similarity_name, DISTANCES))} are 1 less a distance, so that higher is better. Corrected errors do not grow as "
         "samples shrink."
     )
-    return Section("metrics", "Other metrics", _by_way(contents, "metric", table), _metric_answer(contents), how)
+    return Section(
+        "metrics", "Other metrics", _build_blocks_by_way(contents, "metric", table), _summarize_metrics(contents), how
+    )
 
 
 def _similarity_name(metric: str) -> str:
@@ -273,23 +280,23 @@ def _similarity_name(metric: str) -> str:
     return f"1 - {METRIC_NAMES[metric].lower()}" if metric in DISTANCES else METRIC_NAMES[metric]
 
 
-def _metric_answer(contents: SurveyContents) -> str:
-    rows = table_rows(_main(contents, "metric"))
+def _summarize_metrics(contents: SurveyContents) -> str:
+    rows = convert_to_rows(_select_main(contents, "metric"))
     known = [metric for metric in METRICS if len(rows) > 1 and not all(is_unknown(row.get(metric)) for row in rows)]
     firsts = [max(rows, key=lambda row: -1 if is_unknown(row[metric]) else row[metric])["name"] for metric in known]
     if not firsts:
         return ""
     ((first, times),) = Counter(firsts).most_common(1)
-    return f"{first} has the highest mean under {times} of {counted(len(firsts), 'metric')}."
+    return f"{first} has the highest mean under {times} of {format_count(len(firsts), 'metric')}."
 
 
-def _among_models(rows: pd.DataFrame) -> pd.DataFrame:
+def _rank_among_models(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of `metric_ranks` with ranks among models alone; baselines have none."""
     places = {f"{metric}_rank": rows[f"{metric}_rank"].where(~rows["is_reference"]).astype(float) for metric in METRICS}
-    return rows.assign(**{name: ranks(place, highest_first=False) for name, place in places.items()})
+    return rows.assign(**{name: rank_numbers(place, highest_first=False) for name, place in places.items()})
 
 
-def _with_rank(row: dict[str, Any], metric: str) -> str | None:
+def _format_with_rank(row: dict[str, Any], metric: str) -> str | None:
     if is_unknown(row.get(metric)):
         return None
     rank = row.get(f"{metric}_rank")
@@ -315,8 +322,8 @@ _EVENNESS_COLUMNS = (
 )
 
 
-def _evenness(contents: SurveyContents) -> Section:
-    rows = [row for row in table_rows(_main(contents, "consistency")) if not is_unknown(row.get("segment_sd_true"))]
+def _build_evenness_section(contents: SurveyContents) -> Section:
+    rows = [row for row in convert_to_rows(_select_main(contents, "consistency")) if not is_unknown(row.get("segment_sd_true"))]
     answer = ""
     if len(rows) > 1:
         best = min(rows, key=lambda row: row["segment_sd_true"])
@@ -328,11 +335,11 @@ def _evenness(contents: SurveyContents) -> Section:
         "sampling noise to the spread as seen; the spread of the true means leaves it out. A segment counts once in each round."
     )
     caption = "Spread of the segments' mean scores, the most even first"
-    tables = _tables(contents, "consistency", caption, _EVENNESS_COLUMNS, lambda row: _ends_of_spread(contents, row))
+    tables = _build_tables(contents, "consistency", caption, _EVENNESS_COLUMNS, lambda row: _find_spread_ends(contents, row))
     return Section("evenness", "Evenness over segments", tables, answer, how)
 
 
-def _ends_of_spread(contents: SurveyContents, row: dict[str, Any]) -> dict[str, Any]:
+def _find_spread_ends(contents: SurveyContents, row: dict[str, Any]) -> dict[str, Any]:
     cells: dict[str, Any] = {}
     for end in ("lowest", "highest"):
         if not is_unknown(row.get(end)):
@@ -360,8 +367,8 @@ _DRAWS_COLUMNS = (
 )
 
 
-def _reliability(contents: SurveyContents) -> Section:
-    rows = _main(contents, "reliability")
+def _build_reliability_section(contents: SurveyContents) -> Section:
+    rows = _select_main(contents, "reliability")
     rows = rows[rows["icc"].notna()] if len(rows) else rows
     if not len(rows):
         return Section("draws", "Repeated draws", [])
@@ -369,5 +376,5 @@ def _reliability(contents: SurveyContents) -> Section:
     span = show(low, "score") if low == high else f"{show(low, 'score')} to {show(high, 'score')}"
     answer = f"The agreement of repeated draws of one prompt is {span}; 1 means that they always agree."
     return Section(
-        "draws", "Repeated draws", _tables(contents, "reliability", "Agreement of repeated draws", _DRAWS_COLUMNS), answer
+        "draws", "Repeated draws", _build_tables(contents, "reliability", "Agreement of repeated draws", _DRAWS_COLUMNS), answer
     )

@@ -13,7 +13,7 @@ from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PLACED
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import format_count
 
 MOST_TEXT_CHARACTERS = 22_000_000
 """Of the prompts and responses of all pages of segments together."""
@@ -25,7 +25,7 @@ Place = tuple[int, int]
 """The places of a segment and a question."""
 
 
-class WrittenResponse(NamedTuple):
+class ResponseText(NamedTuple):
     """What a model wrote to a prompt."""
 
     series: int
@@ -37,7 +37,7 @@ class WrittenResponse(NamedTuple):
     draw: int
 
 
-Texts = Mapping[Place, Sequence[WrittenResponse]]
+Texts = Mapping[Place, Sequence[ResponseText]]
 
 
 class PairSample(NamedTuple):
@@ -52,7 +52,7 @@ class PairSample(NamedTuple):
         if len(self.places) == self.of:
             return ""
         return (
-            f"The site holds prompts and responses of {len(self.places):,} of {counted(self.of, 'pair')}: a random sample (seed {SEED}). "
+            f"The site holds prompts and responses of {len(self.places):,} of {format_count(self.of, 'pair')}: a random sample (seed {SEED}). "
             "All of them: dtef export responses."
         )
 
@@ -67,7 +67,7 @@ def sample_pairs(contents: SurveyContents, most: int = MOST_TEXT_CHARACTERS) -> 
             SELECT s, q, sum(least(length(response), {LONGEST}) + 60) AS size FROM predictions {PLACED}
             WHERE NOT is_reference AND response IS NOT NULL GROUP BY ALL
         ), ranked AS (
-            SELECT s, q, size + {_prompt_size(contents)} AS size, md5('{SEED}/' || s || '/' || q) AS draw FROM said
+            SELECT s, q, size + {_estimate_prompt_size(contents)} AS size, md5('{SEED}/' || s || '/' || q) AS draw FROM said
         ), turns AS (SELECT *, row_number() OVER (PARTITION BY s ORDER BY draw) AS turn FROM ranked)
         SELECT s, q, sum(size) OVER (ORDER BY turn, draw ROWS UNBOUNDED PRECEDING) <= {most} AS fits FROM turns ORDER BY s, q
         """
@@ -75,7 +75,7 @@ def sample_pairs(contents: SurveyContents, most: int = MOST_TEXT_CHARACTERS) -> 
     return PairSample([(s, q) for s, q, fits in rows if fits], len(rows))
 
 
-def _prompt_size(contents: SurveyContents) -> int:
+def _estimate_prompt_size(contents: SurveyContents) -> int:
     """Characters of a prompt, on average."""
     if not has_table(contents.connection, "blueprints"):
         return 0
@@ -92,7 +92,7 @@ def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:
     nothing = f'(SELECT {prompt}, NULL AS system, NULL AS "user" FROM predictions LIMIT 0)'
     blueprints = "blueprints" if has_table(contents.connection, "blueprints") else nothing
     cell = f"{', '.join(KEYS.pair)}, context_level, condition, model_variant, snapshot, draw"
-    found, prompts = defaultdict[Place, list[WrittenResponse]](list), dict[str, str]()
+    found, prompts = defaultdict[Place, list[ResponseText]](list), dict[str, str]()
     query = contents.connection.execute(
         f"""
         WITH asked AS (
@@ -112,7 +112,7 @@ def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:
         for s, q, at, shown, words, *rest in rows:
             prompt_words = shorten_middle(shown)
             held = prompts.setdefault(prompt_words, prompt_words)
-            found[s, q].append(WrittenResponse(at, held, shorten_middle(words), *rest))
+            found[s, q].append(ResponseText(at, held, shorten_middle(words), *rest))
     return found
 
 
@@ -122,4 +122,4 @@ def shorten_middle(text: str, most: int = LONGEST) -> str:
         return text
     tail = most // 4
     head = most - tail
-    return f"{text[:head]} … [{counted(len(text) - most, 'character')} left out] … {text[-tail:]}"
+    return f"{text[:head]} … [{format_count(len(text) - most, 'character')} left out] … {text[-tail:]}"

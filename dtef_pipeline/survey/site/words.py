@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
-from dtef_pipeline.report.terminal import named_apart
+from dtef_pipeline.report.terminal import rename_variants
 from dtef_pipeline.survey.baselines.names import (
     DIRICHLET,
     EMPIRICAL_BAYES,
@@ -20,7 +20,7 @@ from dtef_pipeline.survey.baselines.names import (
     UNIFORM,
 )
 from dtef_pipeline.survey.blueprint.options import ContextLevel
-from dtef_pipeline.survey.blueprint.wording import attribute_label
+from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.boards.asked_alike import Way
 
 METRIC_NAMES: Mapping[str, str] = {
@@ -75,37 +75,37 @@ _NUMBER_FLAG_WORDS = {
 }
 
 
-def condition_words(condition: str) -> str:
+def format_condition(condition: str) -> str:
     """`distribution/narrative+cot` in words: `asked directly, context as prose, reasoning first`."""
     head, *flags = condition.split("+")
     named, _, form = head.partition("/")
     task, _, number = named.partition("=")
     return ", ".join(
-        filter(None, [_TASK_WORDS.get(task, task).format(number), _FORMAT_WORDS.get(form, ""), *map(_flag_words, flags)])
+        filter(None, [_TASK_WORDS.get(task, task).format(number), _FORMAT_WORDS.get(form, ""), *map(_format_flag, flags)])
     )
 
 
-def _flag_words(flag: str) -> str:
+def _format_flag(flag: str) -> str:
     name, _, value = flag.replace("rotated-", "rotated=").partition("=")
     return _NUMBER_FLAG_WORDS[name].format(value) if name in _NUMBER_FLAG_WORDS else _PLAIN_FLAG_WORDS.get(flag, flag)
 
 
-def way_title(way: Way, several: bool) -> str:
+def format_way_heading(way: Way, several: bool) -> str:
     """`With 5 context questions`; where conditions are `several`, also how it was asked."""
     heading = ContextLevel(way.level).heading
-    return f"{heading}, {condition_words(way.condition)}" if several else heading
+    return f"{heading}, {format_condition(way.condition)}" if several else heading
 
 
-def names_by_variant(board: pd.DataFrame) -> dict[str, str]:
+def map_variant_names(board: pd.DataFrame) -> dict[str, str]:
     """What each variant of a board is called on pages; a model of several variants is called by its variant."""
-    apart = named_apart(board[["model", "model_variant"]].astype(str).drop_duplicates())
+    apart = rename_variants(board[["model", "model_variant"]].astype(str).drop_duplicates())
     return {
-        variant: baseline_name(model) if is_computed(variant) else model
+        variant: format_baseline_name(model) if is_computed(variant) else model
         for model, variant in zip(apart["model"], apart["model_variant"], strict=True)
     }
 
 
-def baseline_name(model: str) -> str:
+def format_baseline_name(model: str) -> str:
     """`Answer of everybody else`; one of several seeds says which."""
     name, _, settings = model.partition("[")
     words = BASELINE_WORDS.get(name)
@@ -114,9 +114,9 @@ def baseline_name(model: str) -> str:
     return f"{words[0].upper()}{words[1:]}" + (f" ({settings.removesuffix(']')})" if settings else "")
 
 
-def segment_label(attribute: str, value: str) -> str:
+def format_segment_label(attribute: str, value: str) -> str:
     """`Kenya`; of other attributes than countries with what the value is of: `Age: 18-25`."""
-    return value if attribute == "country" else f"{attribute_label(attribute)}: {value}"
+    return value if attribute == "country" else f"{format_attribute(attribute)}: {value}"
 
 
 def part_words(key: str) -> str:
@@ -127,7 +127,7 @@ def part_words(key: str) -> str:
         return key
     plain = re.sub(r"(?<![0-9])-|-(?![0-9])", " ", value)
     shown = plain.title() if attribute == "country" else f"{plain[:1].upper()}{plain[1:]}"
-    return f"{round}, {segment_label(attribute, shown)}"
+    return f"{round}, {format_segment_label(attribute, shown)}"
 
 
 def ranked_metric_words(metric: str) -> str:
@@ -140,7 +140,7 @@ def ranked_metric_words(metric: str) -> str:
 
 def asked_words(level: str, condition: str) -> str:
     """`with 5 context questions, asked directly`."""
-    return f"{ContextLevel(level).heading.lower()}, {condition_words(condition)}"
+    return f"{ContextLevel(level).heading.lower()}, {format_condition(condition)}"
 
 
 def watched_words(way: str) -> str:

@@ -12,9 +12,9 @@ from assets.engine.dry_run import DryRun
 from assets.qa.stages import QA_STAGES
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.asking.tokens import estimate_tokens
-from dtef_pipeline.qa.item_files.item_rows import item_tables
+from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.item_files.loaded import LoadedItems
-from dtef_pipeline.qa.judging.arbiter import in_sample
+from dtef_pipeline.qa.judging.arbiter import is_in_sample
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.settings import QaSettings
 from tests.assets.engine.conftest import KnowModels
@@ -34,7 +34,7 @@ def add(place: PlainRun, items: int = 3, scorers: Sequence[str] = ("judge", "num
     loaded = [
         QaItem(f"gsm8k/{at}", "gsm8k", "all", "number", f"What is {at} + {at}?", reference=str(2 * at)) for at in range(items)
     ]
-    place.write(KEY, item_tables("gsm8k", "all", LoadedItems(tuple(loaded)), lambda item: scorers)._asdict())
+    place.write(KEY, build_item_tables("gsm8k", "all", LoadedItems(tuple(loaded)), lambda item: scorers)._asdict())
 
 
 def settings(**given: Any) -> QaSettings:
@@ -46,7 +46,7 @@ def planned(place: PlainRun, **given: Any) -> DryRun:
 
 
 def counted(found: DryRun) -> dict[tuple[str, str], tuple[int, int, int, int, int]]:
-    rows = found.counts.sorted_rows()
+    rows = found.counts.list_sorted_rows()
     return {(one.role, one.name): (one.planned, one.requests, one.replayed, one.calls, one.calls_most) for one in rows}
 
 
@@ -131,7 +131,7 @@ def test_only_the_sample_is_judged_and_items_that_a_rule_scores_are_not(place: P
     (variant,) = {
         row.model.variant for (role, _), row in planned(place, models=["mini"]).counts.rows.items() if role != "judge"
     }
-    chosen = in_sample([f"gsm8k/{at}" for at in range(200)], [variant] * 200, 0.5).sum()
+    chosen = is_in_sample([f"gsm8k/{at}" for at in range(200)], [variant] * 200, 0.5).sum()
     assert row.calls == 2 * chosen
     assert "judge" not in sums(planned(place, judge="none"))
     add(place, 3, ("numeric",))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from assets.engine.dry_run import mean_lengths
+from assets.engine.dry_run import compute_mean_lengths
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.stage import Lengths
 from dtef_pipeline.games.tables import EPISODE_TURNS, LEAGUE_SPACE
@@ -35,16 +35,16 @@ def test_empty_responses_count_as_they_are_and_unknown_ones_not_at_all(tmp_path:
     house = Warehouse(tmp_path)
     house.write("episode_turns", turns(TURNS + UNKNOWN), **LEAGUE_SPACE.levels("poker/kuhn"), snapshot="base")
     lengths = (Lengths("episode_turns"), Lengths("decision_answers"))
-    found = mean_lengths(house, lengths)
+    found = compute_mean_lengths(house, lengths)
     assert found == {"silent": 0.0, "brief": pytest.approx(5)}
-    assert mean_lengths(Warehouse(tmp_path / "none"), lengths) == {}
+    assert compute_mean_lengths(Warehouse(tmp_path / "none"), lengths) == {}
 
 
 def test_an_estimate_of_decisions_takes_texts_as_long_as_those_of_the_model_s_games(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(tmp_path, monkeypatch)
-    (model,) = known_models(Settings.from_environment(), COMPUTED_MODELS).resolve(["gpt-4.1-mini"])
+    (model,) = known_models(Settings.read_environment(), COMPUTED_MODELS).resolve(["gpt-4.1-mini"])
     asks = ("games", "decisions", "--scenario", "kuhn", "--model", model.name, "--draws", "1", "--estimate", "--json")
     (before,) = strict(ok(*asks))
     house = Warehouse(tmp_path / "warehouse")

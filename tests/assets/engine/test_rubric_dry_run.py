@@ -16,7 +16,7 @@ from assets.engine.dry_run import DryRun
 from assets.rubric.stages import RUBRIC_STAGES
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.asking.tokens import estimate_tokens
-from dtef_pipeline.rubric.blueprint.blueprint_rows import blueprint_tables
+from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
 from dtef_pipeline.rubric.blueprint.model import Blueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
@@ -56,7 +56,7 @@ def place(tmp_path: Path, know_models: KnowModels) -> PlainRun:
 
 def add(place: PlainRun, blueprint: Blueprint) -> str:
     found = replace(read_blueprint("title: x", "x"), blueprint=blueprint, findings=())
-    place.write(blueprint.id, blueprint_tables(found, blueprint, "x.yml")._asdict())
+    place.write(blueprint.id, build_blueprint_tables(found, blueprint, "x.yml")._asdict())
     return blueprint.id
 
 
@@ -98,7 +98,7 @@ def test_a_run_asks_what_was_estimated_and_afterwards_all_of_it_is_replayed(plac
     assert sums(after)["judge"].planned == sums(before)["judge"].planned
     assert sums(before)["candidate"].planned == sums(after)["candidate"].planned
     assert (sums(after)["embedder"].replayed, sums(after)["embedder"].calls) == (sums(after)["embedder"].requests, 0)
-    assert sum(row.calls_most for row in after.counts.sorted_rows()) == 0
+    assert sum(row.calls_most for row in after.counts.list_sorted_rows()) == 0
     assert before.sizes == after.sizes
 
 
@@ -280,7 +280,7 @@ def test_public_blueprints_plan_what_an_independent_reader_counted(place: PlainR
         found = place.estimate(settings(), [add(place, blueprint)], stages=STAGES if is_small else [RESPONSES])
         total += found.sizes["rubric_responses"]
         by_role: Counter[str] = Counter()
-        for row in found.counts.sorted_rows():
+        for row in found.counts.list_sorted_rows():
             by_role[row.role] += row.planned
         assert (one["path"], one["planned_candidate_calls"]) == (one["path"], by_role["candidate"])
         if is_small:

@@ -13,7 +13,7 @@ from assets.definitions import defs
 from assets.evaluations.run_log import DagsterRunLog
 from assets.stage.resources import Store
 from dtef_pipeline.api.plans.games_plan import GAMES_PLANS, GamesManifest
-from dtef_pipeline.cli.started_runs import dagster_instance
+from dtef_pipeline.cli.started_runs import open_dagster_instance
 from resources.evaluations.evaluation_store import QUEUE_TAG, EvaluationStore, Event
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -35,8 +35,8 @@ class Queue:
     def submit(self, **changed: Any) -> str:
         """The queue id of a manifest of games."""
         manifest = GamesManifest.model_validate({**OF_LEAGUE, **changed})
-        plan = GAMES_PLANS.plan(manifest, Settings.from_environment())
-        return self.add(plan.as_json(), plan.asked)
+        plan = GAMES_PLANS.plan(manifest, Settings.read_environment())
+        return self.add(plan.build_plan_json(), plan.asked)
 
     def add(self, plan: Mapping[str, Any], asked: Any = ()) -> str:
         return self.store.submit("games", {}, plan, asked, "tester")[0].queue_id
@@ -105,8 +105,8 @@ def queue(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
     write_made_scenarios(state, monkeypatch)
     with (
         FakeLLM(lambda call: REPLIES[call.body["model"]](call)) as server,
-        dagster_instance() as instance,
-        EvaluationStore(Settings.from_environment().responses_url, DagsterRunLog(instance)) as store,
+        open_dagster_instance() as instance,
+        EvaluationStore(Settings.read_environment().responses_url, DagsterRunLog(instance)) as store,
     ):
         write_made_models(state, monkeypatch, server)
-        yield Queue(League(instance, Warehouse(Settings.from_environment().warehouse), server), store)
+        yield Queue(League(instance, Warehouse(Settings.read_environment().warehouse), server), store)

@@ -11,14 +11,14 @@ from sqlalchemy.exc import OperationalError
 from assets.evaluations import ended_runs, queue_sensor
 from assets.stage import partitions
 from assets.stage.resources import Store
-from dtef_pipeline.cli.started_runs import dagster_instance
+from dtef_pipeline.cli.started_runs import open_dagster_instance
 from resources.evaluations.evaluation_store import QUEUE_TAG, EvaluationStore
 from tests.assets.evaluations.conftest import SENSOR, Queue
 from tests.assets.games.conftest import SHOW_CARDS
 
 
 def test_a_tick_without_evaluations_makes_nothing(state: Path) -> None:
-    with dagster_instance() as instance, dg.build_sensor_context(instance, resources={"store": Store()}) as context:
+    with open_dagster_instance() as instance, dg.build_sensor_context(instance, resources={"store": Store()}) as context:
         assert "nobody has asked" in str(SENSOR(context).skip_message)
     assert not (state / "responses.sqlite").exists()
 
@@ -226,7 +226,7 @@ def test_an_event_that_cannot_be_stored_fails_no_stage(queue: Queue, monkeypatch
     queue_id = queue.submit()
     (request,) = queue.tick()
     with monkeypatch.context() as broken:
-        broken.setattr(partitions, "tell_run", lambda *_: 1 / 0)
+        broken.setattr(partitions, "log_run_event", lambda *_: 1 / 0)
         assert queue.run(request).success
     queue.tick()
     assert queue.kinds(queue_id) == ["queued", "started", "completed"]

@@ -15,7 +15,7 @@ import yaml
 
 from assets.engine.roll_up_names import GAMES_ROLL_UP_NAMES
 from assets.games.scenarios import add_scenarios
-from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, Launched, materialize
+from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, LaunchResult, materialize
 from dtef_pipeline.games import packs
 from dtef_pipeline.games.tables import GAMES_TABLES, LEAGUE_SPACE
 from resources.gateway.retries import Backoff
@@ -54,7 +54,7 @@ class League:
     server: FakeLLM
     given: dict[str, Any] = field(default_factory=dict)
 
-    def run(self, *players: str, names: Sequence[str] = GAMES_STAGE_NAMES, **config: Any) -> Launched:
+    def run(self, *players: str, names: Sequence[str] = GAMES_STAGE_NAMES, **config: Any) -> LaunchResult:
         """All four stages. `config`: of the league; what it names of `episodes` alone goes there."""
         snapshot = {"snapshot": config.pop("snapshot", "base")}
         asking = {name: config.pop(name) for name in ("max_calls", "draws", "unapproved") if name in config}
@@ -68,7 +68,7 @@ class League:
         }
         return materialize(self.instance, names, [SHOW_CARDS], {name: by_asset[name] for name in names}, space=OF_SCENARIOS)
 
-    def roll_up(self, *names: str) -> Launched:
+    def roll_up(self, *names: str) -> LaunchResult:
         return materialize(self.instance, list(names) or GAMES_ROLL_UP_NAMES, [], {})
 
     def rows(self, table: str) -> list[dict[str, Any]]:
@@ -120,4 +120,4 @@ def league(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[League]:
     ):
         write_made_models(state, monkeypatch, server)
         add_scenarios(instance, [SHOW_CARDS])
-        yield League(instance, Warehouse(Settings.from_environment().warehouse), server)
+        yield League(instance, Warehouse(Settings.read_environment().warehouse), server)

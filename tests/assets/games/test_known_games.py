@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from assets.games.known_games import known_personas, known_scenario_versions, known_scenarios
+from assets.games.known_games import load_known_personas, load_known_scenarios, load_scenario_versions
 from dtef_pipeline.cli import main
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.manifest import read_manifest
@@ -28,7 +28,7 @@ def settings(tmp_path: Path) -> Settings:
     for folder in folders.values():
         folder.mkdir()
     places = {"DTEF_RESPONSES": tmp_path / "responses.sqlite", **folders}
-    return Settings.from_environment({name: str(place) for name, place in places.items()})
+    return Settings.read_environment({name: str(place) for name, place in places.items()})
 
 
 def write(settings: Settings, persona: dict[str, Any]) -> None:
@@ -37,8 +37,8 @@ def write(settings: Settings, persona: dict[str, Any]) -> None:
 
 
 def test_looking_at_personas_and_scenarios_makes_no_store(settings: Settings, tmp_path: Path) -> None:
-    assert "cautious" in known_personas(settings)
-    assert "poker/kuhn" in known_scenarios(settings)
+    assert "cautious" in load_known_personas(settings)
+    assert "poker/kuhn" in load_known_scenarios(settings)
     assert not (tmp_path / "responses.sqlite").exists()
 
 
@@ -48,9 +48,9 @@ def test_a_status_that_was_said_holds_over_that_of_a_file(settings: Settings) ->
         store.say("persona", {**CALM, "status": "retired"}, "alice", seen=0, before=CALM)
         store.say("persona", {"id": "gone", "version": 1, "status": "retired"}, "alice", seen=0, before={})
         store.say("scenario", {**KUHN, "status": "production"}, "alice", seen=0, before=KUHN)
-    assert known_personas(settings)["calm"].status == "retired"
-    assert "gone" not in known_personas(settings)
-    assert known_scenarios(settings)["poker/kuhn"].status == "production"
+    assert load_known_personas(settings)["calm"].status == "retired"
+    assert "gone" not in load_known_personas(settings)
+    assert load_known_scenarios(settings)["poker/kuhn"].status == "production"
 
 
 def test_the_highest_version_is_the_latest_wherever_it_is(settings: Settings) -> None:
@@ -58,11 +58,11 @@ def test_the_highest_version_is_the_latest_wherever_it_is(settings: Settings) ->
     with GameDocumentStore(settings.responses_url) as store:
         store.add("persona", {**CALM, "version": 2}, "alice", seen=0)
         store.add("scenario", {**KUHN, "version": 7, "turn_limit": 9}, "alice", seen=0)
-    found = known_personas(settings)
+    found = load_known_personas(settings)
     assert [name for name in found if name.startswith("calm")] == ["calm", "calm:v2", "calm:v3"]
     assert found["calm"].version == 3
-    assert known_scenarios(settings)["poker/kuhn"].turn_limit == 9
-    assert [version for name, version in known_scenario_versions(settings) if name == "poker/kuhn"] == [KUHN["version"], 7]
+    assert load_known_scenarios(settings)["poker/kuhn"].turn_limit == 9
+    assert [version for name, version in load_scenario_versions(settings) if name == "poker/kuhn"] == [KUHN["version"], 7]
 
 
 def test_an_approved_persona_plays_on_while_its_next_version_is_a_draft(settings: Settings) -> None:
@@ -70,16 +70,16 @@ def test_an_approved_persona_plays_on_while_its_next_version_is_a_draft(settings
     with GameDocumentStore(settings.responses_url) as store:
         draft = {**CALM, "version": 2, "status": "draft"}
         store.add("persona", draft, "alice", seen=0)
-        assert known_personas(settings)["calm"].version == 1
-        assert known_personas(settings)["calm:v2"].status == "draft"
+        assert load_known_personas(settings)["calm"].version == 1
+        assert load_known_personas(settings)["calm:v2"].status == "draft"
         store.say(
             "persona", {**draft, "status": "approved"}, "alice", seen=store.all().revision("persona", "calm"), before=draft
         )
-        assert known_personas(settings)["calm"].version == 2
+        assert load_known_personas(settings)["calm"].version == 2
         store.say(
             "persona", {**draft, "status": "retired"}, "alice", seen=store.all().revision("persona", "calm"), before=draft
         )
-    assert known_personas(settings)["calm"].status == "retired"
+    assert load_known_personas(settings)["calm"].status == "retired"
 
 
 def test_a_scenario_in_production_plays_on_while_its_next_version_is_experimental(settings: Settings) -> None:
@@ -98,10 +98,10 @@ def test_a_scenario_in_production_plays_on_while_its_next_version_is_experimenta
             store.add("scenario", made, "alice", seen=store.all().revision("scenario", "poker/kuhn"))
             if version == first + 2:
                 say(version, "production")
-            found = known_scenarios(settings)["poker/kuhn"]
+            found = load_known_scenarios(settings)["poker/kuhn"]
             seen.append((found.version - first, found.status))
         say(first + 2, "retired")
-        seen.append((found.version - first, known_scenarios(settings)["poker/kuhn"].status))
+        seen.append((found.version - first, load_known_scenarios(settings)["poker/kuhn"].status))
     assert seen == [(1, "experimental"), (2, "production"), (2, "production"), (2, "retired")]
 
 
@@ -113,23 +113,23 @@ def test_a_version_that_is_told_differently_is_refused_with_both_places(settings
     with pytest.raises(
         ConfigError, match=r"personas: the persona calm has in version 1 .*responses\.sqlite, where alice made it"
     ):
-        known_personas(settings)
+        load_known_personas(settings)
     with pytest.raises(ConfigError, match=r"poker/kuhn\.yaml: the scenario poker/kuhn has in version 1 .*responses\.sqlite"):
-        known_scenarios(settings)
+        load_known_scenarios(settings)
 
 
 def test_a_file_with_the_same_content_is_the_same_version(settings: Settings) -> None:
     write(settings, CALM)
     with GameDocumentStore(settings.responses_url) as store:
         store.add("persona", {**CALM, "status": "draft"}, "alice", seen=0)
-    assert known_personas(settings)["calm:v1"].status == "draft"
+    assert load_known_personas(settings)["calm:v1"].status == "draft"
 
 
 def test_what_this_version_of_the_software_cannot_read_is_named(settings: Settings) -> None:
     with GameDocumentStore(settings.responses_url) as store:
         store.add("persona", {**CALM, "mood": "x"}, "alice", seen=0)
     with pytest.raises(ConfigError, match=r"responses\.sqlite: persona calm, version 1: mood: unknown key"):
-        known_personas(settings)
+        load_known_personas(settings)
 
 
 def test_commands_see_what_was_made_over_http(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from assets.definitions import defs
 from assets.games.night import nightly_games
 from assets.games.roll_ups import baselines_stand_still, games_drift, games_no_drift, games_verdicts_were_sent
 from assets.stage.resources import Store
-from dtef_pipeline.cli.started_runs import dagster_instance
+from dtef_pipeline.cli.started_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.family.run_settings import panel_settings
+from dtef_pipeline.family.run_settings import load_panel_settings
 from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.games.tables import LEAGUE_SPACE
 from dtef_pipeline.survey.panel import load_panel
@@ -38,9 +38,9 @@ PANEL_OF_LEAGUE = "games: {scenarios: [show-cards], models: [legal], personas: [
 def league(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[League]:
     """As that of all tests, on an instance that a schedule can write to."""
     write_made_scenarios(state, monkeypatch)
-    with FakeLLM(lambda call: REPLIES[call.body["model"]](call)) as server, dagster_instance() as instance:
+    with FakeLLM(lambda call: REPLIES[call.body["model"]](call)) as server, open_dagster_instance() as instance:
         write_made_models(state, monkeypatch, server)
-        yield League(instance, Warehouse(Settings.from_environment().warehouse), server)
+        yield League(instance, Warehouse(Settings.read_environment().warehouse), server)
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_the_example_panel_has_a_section_that_can_be_read(tmp_path: Path) -> Non
     begin = lines.index("# games:")
     place = tmp_path / "panel.yaml"
     place.write_text("\n".join(line.removeprefix("#").removeprefix(" ") for line in lines[begin:]), encoding="utf-8")
-    found = panel_settings(place, "games", GamesSettings)
+    found = load_panel_settings(place, "games", GamesSettings)
     assert found is not None
     assert found.scenarios
     load_panel(place)

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from assets.games.known_games import known_scenarios
-from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, Launched, materialize
+from assets.games.known_games import load_known_scenarios
+from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, LaunchResult, materialize
 from dtef_pipeline.api.plans.games_plan import GAMES_PLANS, GamesManifest
 from dtef_pipeline.api.plans.plan import PlannedEvaluation
 from dtef_pipeline.api.results.run_context import RunContext
@@ -24,17 +24,17 @@ WAITS = {"family": "games", "persona_ids": ["none"], "scenario_ids": [SHOW_CARDS
 
 
 def planned(**given: Any) -> PlannedEvaluation:
-    return GAMES_PLANS.plan(GamesManifest.model_validate({**WAITS, **given}), Settings.from_environment())
+    return GAMES_PLANS.plan(GamesManifest.model_validate({**WAITS, **given}), Settings.read_environment())
 
 
-def play(league: League, plan: PlannedEvaluation) -> Launched:
+def play(league: League, plan: PlannedEvaluation) -> LaunchResult:
     return materialize(league.instance, GAMES_STAGE_NAMES, list(plan.keys), plan.config, space=OF_SCENARIOS)
 
 
 def add(kind: Any, document: Mapping[str, Any], status: str) -> None:
     """A version made over HTTP, and what was said of it afterwards."""
     first = {"persona": "draft", "scenario": "experimental"}[kind]
-    with GameDocumentStore(Settings.from_environment().responses_url) as store:
+    with GameDocumentStore(Settings.read_environment().responses_url) as store:
         made = {**document, "status": first}
         store.add(kind, made, "alice", seen=store.all().revision(kind, made["id"]))
         if status != first:
@@ -43,7 +43,7 @@ def add(kind: Any, document: Mapping[str, Any], status: str) -> None:
 
 
 def next_scenario(status: str = "production", **changed: Any) -> None:
-    now = known_scenarios(Settings.from_environment())[SHOW_CARDS].model_dump(mode="json")
+    now = load_known_scenarios(Settings.read_environment())[SHOW_CARDS].model_dump(mode="json")
     add("scenario", {**now, "version": now["version"] + 1, "seeds": {"first": 1, "count": 5}, **changed}, status)
 
 
@@ -53,12 +53,12 @@ def by_version(league: League, table: str = "episodes") -> dict[int, list[dict[s
 
 
 def submitted(plan: PlannedEvaluation) -> Evaluation:
-    with EvaluationStore(Settings.from_environment().responses_url) as store:
-        return store.submit("games", {"family": "games"}, plan.as_json(), plan.asked, "operator")[0]
+    with EvaluationStore(Settings.read_environment().responses_url) as store:
+        return store.submit("games", {"family": "games"}, plan.build_plan_json(), plan.asked, "operator")[0]
 
 
 def shown(league: League, evaluation: Evaluation) -> tuple[Any, ...]:
-    run = RunContext(evaluation, evaluation.runs[0], Settings.from_environment(), league.house)
+    run = RunContext(evaluation, evaluation.runs[0], Settings.read_environment(), league.house)
     found = GamesResults(run)
     return found.metrics(found.counts()), found.counts(), found.traces(), [found.trace(one) for one in found.traces()]
 

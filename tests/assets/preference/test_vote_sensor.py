@@ -15,7 +15,7 @@ from assets.preference.vote_sensor import scores_after_votes
 from assets.preference.voted_scores import preference_roll_ups, preference_scores
 from assets.stage.resources import Store
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.votes import paired_response, vote_pair
+from dtef_pipeline.preference.votes import make_paired_response, vote_pair
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
 from tests.made.stored_votes import store_votes
@@ -62,12 +62,12 @@ def test_checks_tell_of_leak_risks_and_of_votes_on_equal_texts(state: Path) -> N
         assert found["votes_are_on_different_texts"].passed
         assert found["votes_are_on_different_texts"].metadata["checked"].value == 12
         assert not found["votes_are_free_of_leaks"].passed  # these texts say who wrote them
-        with VoteStore(Settings.from_environment().responses_url) as store:
+        with VoteStore(Settings.read_environment().responses_url) as store:
             same = [
-                paired_response("qa", "made/all/x", name, text, prompt="?")
+                make_paired_response("qa", "made/all/x", name, text, prompt="?")
                 for name, text in (("alpha", "Yes "), ("beta", "yes"))
             ]
             store.add_pairs(same, [pair := vote_pair(*same)], who="test")
-            vote = store.take(Ballot(store.keyed(pair).pair_id, "r1", "A", 3))
+            vote = store.take(Ballot(store.make_keyed(pair).pair_id, "r1", "A", 3))
         found = {one.check_name: one for one in _roll_up(instance).get_asset_check_evaluations()}
         assert found["votes_are_on_different_texts"].metadata["first"].value == [vote]

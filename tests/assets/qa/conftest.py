@@ -15,10 +15,10 @@ import pytest
 import yaml
 
 from assets.engine.roll_up_names import QA_ROLL_UP_NAMES
-from assets.launch import OF_PARTS, QA_STAGE_NAMES, Launched, materialize
-from assets.qa.files import add_parts, known_parts
+from assets.launch import OF_PARTS, QA_STAGE_NAMES, LaunchResult, materialize
+from assets.qa.files import add_parts, list_known_parts
 from assets.qa.known_suites import known_suites
-from dtef_pipeline.cli.started_runs import dagster_instance
+from dtef_pipeline.cli.started_runs import open_dagster_instance
 from dtef_pipeline.qa.item_files.added_files import read_added
 from dtef_pipeline.qa.tables import QA_SPACE
 from resources.gateway.retries import Backoff
@@ -56,16 +56,16 @@ class QaPipeline:
 
     @property
     def keys(self) -> list[str]:
-        return known_parts(self.instance)
+        return list_known_parts(self.instance)
 
     def run(
         self, names: Sequence[str] = QA_STAGE_NAMES, keys: Sequence[str] | None = None, **config: dict[str, Any]
-    ) -> Launched:
+    ) -> LaunchResult:
         """Materialize stages, by default all six, for all parts; `config` by asset name, over that of every run."""
         given = {name: {**self.config.get(name, {}), **config.get(name, {})} for name in names}
         return materialize(self.instance, names, self.keys if keys is None else keys, given, space=OF_PARTS)
 
-    def roll_up(self, *names: str) -> Launched:
+    def roll_up(self, *names: str) -> LaunchResult:
         return materialize(self.instance, list(names) or QA_ROLL_UP_NAMES, [], {})
 
     def rows(self, table: str, key: str | None = None) -> list[dict[str, Any]]:
@@ -86,7 +86,7 @@ def qa_pipeline(
     players = QaPlayers()
     with (
         FakeLLM(players.reply, fault) as server,
-        dagster_instance() if on_disk else dg.DagsterInstance.ephemeral(tempdir=str(folder)) as instance,
+        open_dagster_instance() if on_disk else dg.DagsterInstance.ephemeral(tempdir=str(folder)) as instance,
     ):
         shared = {
             "api_base": server.base_url,
@@ -104,7 +104,7 @@ def qa_pipeline(
         patch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
         patch.setenv("OPENAI_API_KEY", PLANTED)
         patch.setattr("resources.gateway.gateway.Backoff", partial(Backoff, first=0.01, longest=0.1))
-        yield QaPipeline(instance, Warehouse(Settings.from_environment().warehouse), folder, server, players)
+        yield QaPipeline(instance, Warehouse(Settings.read_environment().warehouse), folder, server, players)
 
 
 @pytest.fixture

@@ -198,5 +198,5 @@ class TestCommand:
 
 
 def _stored() -> int:
-    with ResponseStore(Settings.from_environment().responses_url) as store:
+    with ResponseStore(Settings.read_environment().responses_url) as store:
         return stored(store)

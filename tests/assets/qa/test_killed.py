@@ -160,7 +160,7 @@ def test_the_key_is_found_nowhere(kept: QaPipeline) -> None:
     assert {call.key for call in kept.server.calls} == {PLANTED}
     holding = [path for path in kept.folder.rglob("*") if path.is_file() and PLANTED.encode() in path.read_bytes()]
     assert holding == []
-    with ResponseStore(Settings.from_environment().responses_url) as store:
+    with ResponseStore(Settings.read_environment().responses_url) as store:
         texts = [text for page in store.pages() for text in page["text"].to_pylist()]
     assert texts
     assert not any(PLANTED in text for text in texts)

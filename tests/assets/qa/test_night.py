@@ -15,7 +15,7 @@ import pytest
 from assets.definitions import defs
 from assets.qa.files import add_parts
 from assets.qa.night import nightly_questions
-from dtef_pipeline.cli.started_runs import dagster_instance
+from dtef_pipeline.cli.started_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
 from resources.item_files import QaSource
 from tests.assets.qa.conftest import QaPipeline, qa_pipeline
@@ -43,7 +43,7 @@ def night(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     items = [{"suite": suite, "part": part, "item_id": f"{part}/1"} for suite, part in keys if f"{suite}/{part}" in MADE]
     documents = [{"suite": "socioscope", "part": "talks", "doc_id": "a#0", "project": "US-002"}]
     house = keep_in(state / "warehouse", {"qa_items": items, "qa_documents": documents})
-    with dagster_instance() as instance:
+    with open_dagster_instance() as instance:
         add_parts(instance, house, [QaSource(suite, part, f"{part}.csv", None, None, part) for suite, part in keys])
 
         def asked(panel: str) -> Any:

@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
-from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, Launched, materialize
-from assets.rubric.files import RUBRIC_BLUEPRINT, add, known_blueprints
-from dtef_pipeline.cli.started_runs import dagster_instance
+from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, LaunchResult, materialize
+from assets.rubric.files import RUBRIC_BLUEPRINT, add, list_known_blueprints
+from dtef_pipeline.cli.started_runs import open_dagster_instance
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from resources.blueprint_files import RubricFile, content_hash
 from resources.gateway.retries import Backoff
@@ -82,17 +82,17 @@ class RubricPipeline:
 
     @property
     def keys(self) -> list[str]:
-        return known_blueprints(self.instance)
+        return list_known_blueprints(self.instance)
 
     def run(
         self, names: Sequence[str] = RUBRIC_STAGE_NAMES, keys: Sequence[str] | None = None, **config: dict[str, Any]
-    ) -> Launched:
+    ) -> LaunchResult:
         """Materialize stages, by default all six, for all blueprints; `config` by asset name, over that of every run."""
         given = {name: {**self.config.get(name, {}), **config.get(name, {})} for name in names}
         chosen = self.keys if keys is None else keys
         return materialize(self.instance, names, chosen, given, space=OF_BLUEPRINTS)
 
-    def roll_up(self, names: Sequence[str] = RUBRIC_ROLL_UP_NAMES) -> Launched:
+    def roll_up(self, names: Sequence[str] = RUBRIC_ROLL_UP_NAMES) -> LaunchResult:
         return materialize(self.instance, names, [], {})
 
     def rows(self, table: str, key: str | None = None) -> list[dict[str, Any]]:
@@ -110,7 +110,7 @@ class RubricPipeline:
         """Stale partitions of each stage that has any."""
         return stale_partitions(self.instance, RUBRIC_STAGE_NAMES, self.keys)
 
-    def checks(self, outcome: Launched) -> dict[str, bool]:
+    def checks(self, outcome: LaunchResult) -> dict[str, bool]:
         """Whether each check of the runs passed, by name."""
         kind = dg.DagsterEventType.ASSET_CHECK_EVALUATION
         events = [entry.dagster_event for run_id in outcome.run_ids for entry in self.instance.all_logs(run_id, of_type=kind)]
@@ -129,10 +129,10 @@ def rubric_pipeline(
     players = Players()
     with (
         FakeLLM(players.reply, fault, embeddings=players.embeddings) as server,
-        dagster_instance() if on_disk else dg.DagsterInstance.ephemeral(tempdir=str(folder)) as instance,
+        open_dagster_instance() if on_disk else dg.DagsterInstance.ephemeral(tempdir=str(folder)) as instance,
     ):
         serve_players(server, folder, patch, **settings)
-        house = Warehouse(Settings.from_environment().warehouse)
+        house = Warehouse(Settings.read_environment().warehouse)
         yield RubricPipeline(instance, house, folder / "blueprints", server, players)
 
 

@@ -70,5 +70,5 @@ def asked_when_killed(pipeline: Killable, runner: StageRunner, role: str, furthe
 
 
 def committed() -> int:
-    with ResponseStore(Settings.from_environment().responses_url) as store:
+    with ResponseStore(Settings.read_environment().responses_url) as store:
         return stored(store)

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
-from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, Launched, materialize
+from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, LaunchResult, materialize
 from assets.rubric.files import add
 from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, INSIGHT_KINDS
 from resources.blueprint_files import RubricFile, content_hash
@@ -96,7 +96,7 @@ class Reviews:
         snapshot: str = "base",
         stages: Sequence[str] = RUBRIC_STAGE_NAMES,
         **config: dict[str, Any],
-    ) -> Launched:
+    ) -> LaunchResult:
         """The stages, by default all, for these blueprints; `config` by asset name, beside the snapshot."""
         of_snapshot: dict[str, dict[str, Any]] = {name: {"snapshot": snapshot} for name in RUBRIC_STAGE_NAMES[1:]}
         of_snapshot["rubric_embeddings"] |= {"every_prompt": False}
@@ -107,14 +107,14 @@ class Reviews:
             given = {name: of_snapshot[name] for name in stages if name in of_snapshot}
             return materialize(self.instance, stages, list(keys), given, space=OF_BLUEPRINTS)
 
-    def roll_up(self, *names: str, **config: dict[str, Any]) -> Launched:
+    def roll_up(self, *names: str, **config: dict[str, Any]) -> LaunchResult:
         return materialize(self.instance, list(names), [], config)
 
     def rows(self, table: str, **levels: str) -> pd.DataFrame:
         rows = self.house.read(table, **levels).to_pylist()
         return pd.DataFrame(rows, dtype=object)
 
-    def checks(self, outcome: Launched) -> dict[str, bool]:
+    def checks(self, outcome: LaunchResult) -> dict[str, bool]:
         events = [
             entry.dagster_event.asset_check_evaluation_data
             for run_id in outcome.run_ids
@@ -179,7 +179,7 @@ def scored(scored_once: Path, tmp_path: Path) -> Iterator[Reviews]:
 
 
 @pytest.fixture(scope="module")
-def two_nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Reviews, list[Launched]]]:
+def two_nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Reviews, list[LaunchResult]]]:
     """Two nights of both blueprints, of which the second finds model `two` without an answer; all roll-ups. Not to be changed."""
     with begun(tmp_path_factory.mktemp("nights")) as made:
         outcomes = [made.run(snapshot="2026-01-01")]

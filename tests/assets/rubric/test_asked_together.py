@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.launch import RUBRIC_STAGE_NAMES
-from assets.stage.asked import groups
+from assets.stage.asked import split_batches
 from dtef_pipeline.errors import DtefError
 from tests.assets.rubric.conftest import RubricPipeline
 from tests.made.rubric_documents import ONE, ONE_PROMPTS
@@ -16,13 +16,13 @@ from tests.made.rubric_documents import ONE, ONE_PROMPTS
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 12))
 def test_groups_keep_the_order_and_the_bound_unless_one_alone_is_larger(sizes: list[int], most: int) -> None:
     plans = list(enumerate(sizes))
-    made = list(groups(plans, sizes, most))
+    made = list(split_batches(plans, sizes, most))
     assert [plan for group in made for plan in group] == plans
     assert all(len(group) == 1 or sum(size for _, size in group) <= most for group in made)
 
 
 def test_groups_are_not_smaller_than_they_need_to_be() -> None:
-    assert list(groups("abcdef", [2, 2, 2, 9, 1, 1], 4)) == [["a", "b"], ["c"], ["d"], ["e", "f"]]
+    assert list(split_batches("abcdef", [2, 2, 2, 9, 1, 1], 4)) == [["a", "b"], ["c"], ["d"], ["e", "f"]]
 
 
 def test_small_blueprints_are_judged_together(rubric: RubricPipeline, monkeypatch: pytest.MonkeyPatch) -> None:

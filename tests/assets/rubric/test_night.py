@@ -12,7 +12,7 @@ import pytest
 from assets.definitions import defs
 from assets.rubric.files import add
 from assets.rubric.night import nightly_rubrics
-from dtef_pipeline.cli.started_runs import dagster_instance
+from dtef_pipeline.cli.started_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.tables import RUBRIC_BLUEPRINTS, RUBRIC_SCORES
 from resources.blueprint_files import RubricFile
@@ -26,7 +26,7 @@ MADE, NEVER_MADE = ["a", "b", "c"], "d"
 def night(state: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What the tick of a night says, given the panel's text."""
     house = Warehouse(state / "warehouse")
-    with dagster_instance() as instance:
+    with open_dagster_instance() as instance:
         add(instance, house, [RubricFile(key, f"{key}.yml", None, False, key) for key in (*MADE, NEVER_MADE)])
         for key in MADE:
             house.write("rubric_blueprints", RUBRIC_BLUEPRINTS.empty_table(), blueprint=key)

@@ -10,9 +10,9 @@ import pytest
 
 from assets.stage.versions import content_version
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
-from dtef_pipeline.rubric.functions import ready_function
+from dtef_pipeline.rubric.functions import prepare_function
 from dtef_pipeline.rubric.hybrid import ScoringPolicy
-from dtef_pipeline.rubric.point_rows import point_rows
+from dtef_pipeline.rubric.point_rows import build_point_rows
 from dtef_pipeline.rubric.score_rows import score_tables
 from tests.assets.rubric.conftest import RubricPipeline, copy_finished, make_finished
 from tests.made.rubric_documents import PATHS, PATHS_PROMPTS
@@ -49,7 +49,7 @@ def made_of(tables: Tables, rng: np.random.Generator | None = None) -> Tables:
         return rows if rng is None else shuffled(rows, rng)
 
     at = {name: given(rows) for name, rows in tables.items()}
-    points = point_rows(at["rubric_responses"], at["rubric_criteria"], at["rubric_judgements"], ready_function)
+    points = build_point_rows(at["rubric_responses"], at["rubric_criteria"], at["rubric_judgements"], prepare_function)
     of = (at[name] for name in ("rubric_responses", "rubric_prompts", "rubric_criteria"))
     return {"rubric_points": points, **score_tables(*of, given(points), at["rubric_embeddings"], POLICY)._asdict()}
 

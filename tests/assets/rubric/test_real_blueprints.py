@@ -66,7 +66,7 @@ def add_chosen(pipeline: RubricPipeline, folder: Path) -> None:
 
 def writing_when_killed(pipeline: RubricPipeline, runner: StageRunner, stage: str, blueprints: int, before: str) -> Kill:
     """A stage that asks nobody, killed when it has written so many blueprints after the stage before it."""
-    folder = Path(Settings.from_environment().warehouse) / stage
+    folder = Path(Settings.read_environment().warehouse) / stage
     return killed_when(pipeline, runner, [before, stage], lambda: len([*folder.glob("blueprint=*/**/*.parquet")]) >= blueprints)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
-from assets.launch import Launched
+from assets.launch import LaunchResult
 from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS
 from resources.responses.store import ResponseStore
 from tests.assets.rubric.reviews import Reviews
 
-Nights = tuple[Reviews, list[Launched]]
+Nights = tuple[Reviews, list[LaunchResult]]
 
 
 def test_stages_and_roll_ups_go_well(two_nights: Nights) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.launch import Launched
+from assets.launch import LaunchResult
 from dtef_pipeline.rubric.summaries.summary_rows import BY_NO_KNOWN_ANALYST, GRADES_LACKING, OF_ANOTHER_REPORT
 from tests.assets.rubric.reviews import FIRST, Reviews
 
@@ -125,6 +125,6 @@ def versions(reviews: Reviews) -> str:
     return event.asset_materialization.tags["dagster/data_version"]
 
 
-def warned(reviews: Reviews, outcome: Launched) -> list[str]:
+def warned(reviews: Reviews, outcome: LaunchResult) -> list[str]:
     logged = [entry for run_id in outcome.run_ids for entry in reviews.instance.all_logs(run_id)]
     return [entry.user_message for entry in logged if entry.level == logging.WARNING and "taken away" in entry.user_message]

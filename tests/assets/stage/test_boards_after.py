@@ -169,9 +169,9 @@ def test_a_backfill_that_has_not_ended_is_waited_for(home: Home, monkeypatch: py
         backfill_id, asset_selection = "abc", [scores.key]
 
     home.land("s1")
-    monkeypatch.setattr(boards_after, "requested_backfills", lambda _: [Backfill])
+    monkeypatch.setattr(boards_after, "list_backfills", lambda _: [Backfill])
     assert "abc" in home.tick()
-    monkeypatch.setattr(boards_after, "requested_backfills", lambda _: [])
+    monkeypatch.setattr(boards_after, "list_backfills", lambda _: [])
     assert home.tick() == ALL
 
 

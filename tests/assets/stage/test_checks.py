@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import assets.survey.stages
-from dtef_pipeline.survey.observe import Observed
+from dtef_pipeline.survey.observe import ObservedRound
 from tests.assets.conftest import Pipeline
 
 BAD, OTHER = "T1/country:kenya", "T1/country:chile"
@@ -30,13 +30,13 @@ def test_a_broken_partition_holds_up_its_own_run_and_stays_red_in_those_of_other
 ) -> None:
     good = assets.survey.stages.observe
 
-    def spoiled(*args: Any, **kwargs: Any) -> Observed:
+    def spoiled(*args: Any, **kwargs: Any) -> ObservedRound:
         observed = good(*args, **kwargs)
         rows = observed.responses.to_pylist()
         for row in rows:
             if (row["round"], row["segment"]) == tuple(BAD.split("/", 1)):
                 row["observed"] = [0.4, 0.3, 0.2]
-        return Observed(pa.Table.from_pylist(rows, observed.responses.schema), observed.quarantine, observed.findings)
+        return ObservedRound(pa.Table.from_pylist(rows, observed.responses.schema), observed.quarantine, observed.findings)
 
     with monkeypatch.context() as patch:
         patch.setattr(assets.survey.stages, "observe", spoiled)

@@ -52,7 +52,7 @@ def test_of_what_is_written_to_stderr_only_dagsters_own_lines_are_kept_back(caps
         for name in ("types", "methods.event_methods")
     )
     assert [line for line in internals.OWN_LINES if line not in source] == []
-    with internals.without_own_lines():
+    with internals.filter_storage_messages():
         sys.stderr.write(f"{internals.OWN_LINES[0]}(sqlite3.OperationalError) disk I/O error\n[SQL: PRAGMA]\n")
         sys.stderr.write("ours\n")
         assert not sys.stderr.isatty()
@@ -86,14 +86,14 @@ def test_a_step_knows_the_versions_of_its_inputs_and_logs_a_failure_that_does_no
 
     @dg.asset
     def made(context: dg.AssetExecutionContext) -> None:
-        seen.append(callable(internals.step_of(context).maybe_fetch_and_get_input_asset_version_info))
+        seen.append(callable(internals.get_step(context).maybe_fetch_and_get_input_asset_version_info))
         internals.log_step_failure(context, "some of it", {})
 
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         result = dg.materialize([made], instance=instance)
         logged = instance.all_logs(result.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
         assert internals.sensor_cursor(instance, "none") is None
-        assert internals.sensor_look(instance, "none") == internals.SensorLook()
+        assert internals.read_sensor_state(instance, "none") == internals.SensorLook()
     assert seen == [True]
     assert result.success
     assert [entry.get_dagster_event().message for entry in logged] == ["some of it"]
@@ -104,7 +104,7 @@ def test_a_run_is_made_by_the_method_that_takes_a_code_location() -> None:
 
 
 def test_an_address_where_nothing_listens_does_not_answer() -> None:
-    assert not internals.server_answers("127.0.0.1", 1)
+    assert not internals.is_server_up("127.0.0.1", 1)
 
 
 def test_the_installed_dagster_is_within_the_bounds_and_they_end_at_the_next_minor_release() -> None:

@@ -14,15 +14,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.stage.night_request import LATE, VERY_LATE, nightly_freshness
+from assets.stage.night_request import LATE, VERY_LATE, build_freshness_policy
 from resources.settings import Settings
 from tests.conftest import ROOT
 
 
 def test_in_force_only_where_there_is_a_panel() -> None:
-    assert nightly_freshness(Settings.from_environment({})) is None
+    assert build_freshness_policy(Settings.read_environment({})) is None
     assert [at / timedelta(hours=1) for at in (LATE, VERY_LATE)] == [36, 60]
-    policy = nightly_freshness(Settings.from_environment({"DTEF_PANEL": "panel.yaml"}))
+    policy = build_freshness_policy(Settings.read_environment({"DTEF_PANEL": "panel.yaml"}))
     assert policy == dg.FreshnessPolicy.time_window(warn_window=LATE, fail_window=VERY_LATE)
 
 

@@ -23,11 +23,11 @@ def test_the_drift_of_a_judge_that_the_panel_names_can_be_accepted_and_no_judge_
     panel, warehouse = tmp_path / "panel.yaml", Warehouse(tmp_path / "warehouse")
     monkeypatch.setenv("DTEF_PANEL", str(panel))
     panel.write_text(f"drift: {{since: {{openai/a: 2026-01-06, openai/b: 2026-01-06}}}}\n{JUDGED}", encoding="utf-8")
-    assert set(panel_drift(Settings.from_environment(), warehouse).since) == {"openai/a", "openai/b"}
+    assert set(panel_drift(Settings.read_environment(), warehouse).since) == {"openai/a", "openai/b"}
     for named, said in (
         ("since: {openai/c: 2026-01-06}", "asks no such model"),
         ("control: [openai/a]", "no such language model"),
     ):
         panel.write_text(f"drift: {{{named}}}\n{JUDGED}", encoding="utf-8")
         with pytest.raises(ConfigError, match=f"{said}, and none has scores"):
-            panel_drift(Settings.from_environment(), warehouse)
+            panel_drift(Settings.read_environment(), warehouse)

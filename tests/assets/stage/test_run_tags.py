@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets.definitions import defs
-from assets.stage.partitions import range_tags
+from assets.stage.partitions import build_range_tags
 from tests.assets.conftest import Pipeline
 
 
@@ -13,7 +13,7 @@ def test_a_run_without_a_job_is_tagged_with_rounds_snapshot_and_models(pipeline:
         instance=pipeline.instance,
         asset_selection=[dg.AssetKey(name) for name in ("survey_responses", "blueprints", "predictions", "scores")],
         run_config={"ops": {"predictions": {"config": {"models": ["baseline/uniform", "baseline/shuffled-segment"]}}}},
-        tags=range_tags(keys),
+        tags=build_range_tags(keys),
     )
     run = pipeline.instance.get_run_by_id(result.run_id)
     assert run is not None

@@ -14,9 +14,9 @@ class Told:
     """A stage's calls, and what was told of them."""
 
     def __init__(self) -> None:
-        self.far: list[tuple[CallCounts, int]] = []
+        self.update_progress: list[tuple[CallCounts, int]] = []
         self.ends: list[StageCalls] = []
-        self.calls = CallsOfStage(lambda counts, of: self.far.append((counts, of)), self.ends.append)
+        self.calls = CallsOfStage(lambda counts, of: self.update_progress.append((counts, of)), self.ends.append)
 
 
 @pytest.fixture
@@ -61,15 +61,15 @@ def test_a_request_that_is_settled_again_counts_once(told: Told) -> None:
 def test_models_that_share_a_name_are_all_counted(told: Told) -> None:
     """The same model at two temperatures has two queues of one name, of which the display shows the last."""
     told.calls.begin(4)
-    told.calls.far((ModelProgress("m", 2, 1, 1, 0), ModelProgress("m", 2, 0, 0, 1, 1)))
-    assert told.far == [(CallCounts(2, 1, 1), 4)]
+    told.calls.update_progress((ModelProgress("m", 2, 1, 1, 0), ModelProgress("m", 2, 0, 0, 1, 1)))
+    assert told.update_progress == [(CallCounts(2, 1, 1), 4)]
 
 
 def test_what_is_expected_never_shrinks_and_is_never_less_than_what_is_answered(told: Told) -> None:
     told.calls.begin(4)
     for total, done in ((2, 1), (6, 6)):  # moves of games follow from those before
-        told.calls.far((ModelProgress("m", total, 0, done, 0),))
+        told.calls.update_progress((ModelProgress("m", total, 0, done, 0),))
     told.calls.settle("abcdef", {})
     told.calls.call_done()
-    told.calls.far((ModelProgress("m", 1, 0, 1, 0),))
-    assert told.far == [(CallCounts(1, 0, 0), 4), (CallCounts(6, 0, 0), 6), (CallCounts(7, 0, 0), 7)]
+    told.calls.update_progress((ModelProgress("m", 1, 0, 1, 0),))
+    assert told.update_progress == [(CallCounts(1, 0, 0), 4), (CallCounts(6, 0, 0), 6), (CallCounts(7, 0, 0), 7)]

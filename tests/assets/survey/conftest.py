@@ -14,7 +14,7 @@ import yaml
 
 from assets.definitions import defs
 from assets.survey.nightly import nightly_drift_schedule
-from dtef_pipeline.cli.started_runs import dagster_instance
+from dtef_pipeline.cli.started_runs import open_dagster_instance
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
 from tests.assets.ticks import tick
@@ -84,7 +84,7 @@ def registered(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 def register_finished(finished: Path, folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
-        with dagster_instance() as instance:
+        with open_dagster_instance() as instance:
             made = Pipeline(instance, Warehouse(folder / "warehouse"))
             made.register(write_survey(folder / "surveys.csv"))
         for table in (finished / "warehouse").iterdir():
@@ -95,5 +95,5 @@ def register_finished(finished: Path, folder: Path) -> None:
 @pytest.fixture
 def nights(state: Path, registered: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nights]:
     shutil.copytree(registered, state, dirs_exist_ok=True)
-    with dagster_instance() as instance:
+    with open_dagster_instance() as instance:
         yield Nights(Pipeline(instance, Warehouse(state / "warehouse")), state, monkeypatch)

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from assets.engine.asking import answer_calls
-from assets.stage.asked import groups
-from assets.survey.predictor import AskedModels, Predictor, SegmentPredictions
+from assets.stage.asked import split_batches
+from assets.survey.predictor import ModelSelection, Predictor, SegmentPredictions
 from dtef_pipeline.asking.models import ModelSpec, load_models
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.identity import split_partition_key
@@ -74,16 +74,16 @@ def predict(
     **given: Any,
 ) -> dict[str, pa.Table]:
     """All windows asked and written, as the engine does it."""
-    settings, asked = settings_of_run(**given), AskedModels(models, models_of or {})
+    settings, asked = settings_of_run(**given), ModelSelection(models, models_of or {})
     predictor = Predictor(house, settings, asked, answers.stored, keys=keys)
     segments = [SegmentPredictions(predictor, key) for key in keys]
     made = {}
-    for group in groups(segments, [predictor.sizes.get(key, 0) for key in keys], at_a_time):
+    for group in split_batches(segments, [predictor.sizes.get(key, 0) for key in keys], at_a_time):
         requests = [segment.requests() for segment in group]
         wanted = list(chain.from_iterable(segment.keys() for segment in group))
         stored, failures = answer_calls(requests, wanted, answers.answer, answers.stored)
         for segment in group:
-            rows = made[segment.key] = segment.written(segment.rows(stored, failures))["predictions"]
+            rows = made[segment.key] = segment.merge_with_stored(segment.rows(stored, failures))["predictions"]
             round_id, name = split_partition_key(segment.key)
             house.write("predictions", rows, round=round_id, segment=name, snapshot=settings.snapshot)
     return made

@@ -10,9 +10,9 @@ import pytest
 
 import assets.survey.stages
 from assets.launch import STAGE_NAMES
-from assets.survey.stages import blueprint_options
+from assets.survey.stages import build_blueprint_options
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.family.run_settings import settings_of
+from dtef_pipeline.family.run_settings import build_settings
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.settings import SurveySettings
 from tests.assets.conftest import Pipeline
@@ -96,7 +96,7 @@ class TestConditions:
 
 
 NO_ROWS = pa.table({name: pa.array([], pa.string()) for name in ("condition", "context_level", "recipe")})
-SHIFTED = BlueprintOptions.of_condition("shift", ["0"])
+SHIFTED = BlueprintOptions.parse_condition("shift", ["0"])
 EARLIER = pa.table({"condition": [SHIFTED.condition], "context_level": ["0"], "recipe": [SHIFTED.recipe]})
 
 
@@ -110,12 +110,12 @@ EARLIER = pa.table({"condition": [SHIFTED.condition], "context_level": ["0"], "r
 )
 def test_a_condition_that_cannot_be_is_refused_with_what_is_allowed(config: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
-        blueprint_options(settings_of(SurveySettings, config), NO_ROWS)
+        build_blueprint_options(build_settings(SurveySettings, config), NO_ROWS)
 
 
 def test_earlier_conditions_stay_unless_told_otherwise_and_one_spelled_twice_is_made_once() -> None:
     given = SurveySettings(conditions=["batch=2", "batch=2/attribute-label"])
-    made = [options.condition for options in blueprint_options(given, EARLIER)]
+    made = [options.condition for options in build_blueprint_options(given, EARLIER)]
     assert made == ["batch=2/attribute-label", "shift/attribute-label"]
     alone = given.model_copy(update={"keep_earlier": False})
-    assert [options.condition for options in blueprint_options(alone, EARLIER)] == made[:1]
+    assert [options.condition for options in build_blueprint_options(alone, EARLIER)] == made[:1]

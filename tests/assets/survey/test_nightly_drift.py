@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dtef_pipeline.cli.started_runs import dagster_instance
+from dtef_pipeline.cli.started_runs import open_dagster_instance
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline
 from tests.assets.survey.conftest import MOVED, STEADY, Nights
@@ -51,7 +51,7 @@ def weeks(tmp_path_factory: pytest.TempPathFactory, registered: Path) -> Iterato
     with pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
         patch.delenv("DTEF_WEBHOOK", raising=False)
-        with dagster_instance() as instance, Receiver(400, 200) as receiver:
+        with open_dagster_instance() as instance, Receiver(400, 200) as receiver:
             nights = Nights(Pipeline(instance, Warehouse(folder / "warehouse")), folder, patch)
             nights.panel(models=["mine", "beside"], rounds=["T1"], segments=["country:kenya"], drift={"baseline": 3})
             runs = []

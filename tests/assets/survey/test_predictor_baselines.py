@@ -10,11 +10,11 @@ import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
+from dtef_pipeline.survey.baselines.baselines import NEIGHBOUR_BASELINES
 from resources.warehouse import Warehouse
 from tests.assets.survey.predict_setup import PREVIOUS, Answers, predict, put
 
-NEAREST, BAYES = (ModelSpec(name=name, model=name) for name in OF_NEIGHBOURS)
+NEAREST, BAYES = (ModelSpec(name=name, model=name) for name in NEIGHBOUR_BASELINES)
 
 
 class TestNeighbours:

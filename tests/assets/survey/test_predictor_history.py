@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.survey.predictor import AskedModels, Predictor, SegmentPredictions
+from assets.survey.predictor import ModelSelection, Predictor, SegmentPredictions
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.changes import SAME_SURVEY
@@ -41,13 +41,13 @@ def asked(house: Warehouse, contents: dict[str, set[int]]) -> None:
 
 def said(predictor: Predictor, round_id: str) -> dict[str, list[float] | None]:
     segment = SegmentPredictions(predictor, f"{round_id}/{SEGMENT}")
-    rows = segment.written(segment.rows(PREDICTIONS.empty_table(), {}))["predictions"]
+    rows = segment.merge_with_stored(segment.rows(PREDICTIONS.empty_table(), {}))["predictions"]
     shares = [None if text is None else [share / 100 for share in json.loads(text)] for text in rows["response"].to_pylist()]
     return dict(zip(rows["question_id"].to_pylist(), shares, strict=True))
 
 
 def predictor_of(house: Warehouse) -> Predictor:
-    return Predictor(house, settings_of_run(), AskedModels((PREVIOUS,)), stored=lambda keys: PREDICTIONS.empty_table())
+    return Predictor(house, settings_of_run(), ModelSelection((PREVIOUS,)), stored=lambda keys: PREDICTIONS.empty_table())
 
 
 def in_words(contents: dict[str, set[int]], round_id: str, question: int) -> list[float] | None:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.engine.asking import answer_calls
-from assets.survey.predictor import AskedModels, Predictor, SegmentPredictions
+from assets.survey.predictor import ModelSelection, Predictor, SegmentPredictions
 from dtef_pipeline.asking.calls import TAKEN_OVER, Then
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
@@ -120,11 +120,11 @@ def replayed(house: Warehouse, store: ResponseStore, ask: Asked) -> list[dict[st
     segments = segments_of(house, store, KEYS, DRAWS)
     requests = [segment.requests() for segment in segments]
     stored, failures = answer_calls(requests, list(chain.from_iterable(one.keys() for one in segments)), ask, store.responses)
-    return [row for one in segments for row in one.written(one.rows(stored, failures))["predictions"].to_pylist()]
+    return [row for one in segments for row in one.merge_with_stored(one.rows(stored, failures))["predictions"].to_pylist()]
 
 
 def segments_of(house: Warehouse, store: ResponseStore, keys: Sequence[str], draws: int = 1) -> list[SegmentPredictions]:
-    asked = AskedModels((ASKED, IMPORTED) if draws > 1 else (ASKED,))
+    asked = ModelSelection((ASKED, IMPORTED) if draws > 1 else (ASKED,))
     stored = partial(store.responses, columns=TAKEN_OVER)
     predictor = Predictor(house, settings_of_run(draws=draws), asked, stored, keys=keys)
     return [SegmentPredictions(predictor, key) for key in keys]
@@ -181,9 +181,9 @@ def test_only_what_is_not_stored_is_made(house: Warehouse) -> None:
         made.extend(keys)
         return [Request(f"p{key}", None, "?", ASKED, 0, "base", key=key) for key in keys]
 
-    requests = RequestList([RequestsOfModel(ASKED, ["a", "b", "c"], make)]).where_stored({"a", "c", "d"})
-    assert (len(requests), requests.keys, requests.keys_not_stored(), made) == (3, ["a", "b", "c"], ["b"], [])
-    assert [one.key for one in requests.not_stored()] == made == ["b"]
+    requests = RequestList([RequestsOfModel(ASKED, ["a", "b", "c"], make)]).mark_stored({"a", "c", "d"})
+    assert (len(requests), requests.keys, requests.list_missing_keys(), made) == (3, ["a", "b", "c"], ["b"], [])
+    assert [one.key for one in requests.iterate_missing()] == made == ["b"]
     assert [one.key for one in requests] == ["a", "b", "c"]
     assert requests[1].key == "b"
 

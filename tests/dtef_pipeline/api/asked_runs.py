@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from assets.games.known_games import known_scenarios
+from assets.games.known_games import load_known_scenarios
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, LEAGUE_SPACE
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.tables import QA_ITEMS, QA_PROMPTS
 from dtef_pipeline.survey.tables import PREDICTIONS
-from resources.evaluations.evaluation_store import AskedRun, Evaluation, EvaluationStore
+from resources.evaluations.evaluation_store import Evaluation, EvaluationStore, RunSpec
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.made import settings_in
 from tests.made.made_scores import scored_games
@@ -34,7 +34,7 @@ REWARDS = {seed: (float(seed), float(seed - 2)) for seed in range(1, 7)}
 
 
 def submitted(
-    folder: Path, family: str, config: Mapping[str, Any], asked: Sequence[AskedRun], snapshot: str = "base"
+    folder: Path, family: str, config: Mapping[str, Any], asked: Sequence[RunSpec], snapshot: str = "base"
 ) -> Evaluation:
     plan = {"job": "job", "space": "space", "keys": [one.key for one in asked], "config": config, "snapshot": snapshot}
     with EvaluationStore(settings_in(folder).responses_url, TOLD_LOG) as store:
@@ -46,8 +46,8 @@ def key_of(model: str, asked: str) -> str:
     return digest(model, asked)
 
 
-def partition(key: str) -> list[AskedRun]:
-    return [AskedRun(key, {"partition": key})]
+def partition(key: str) -> list[RunSpec]:
+    return [RunSpec(key, {"partition": key})]
 
 
 def rows_in(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -65,7 +65,7 @@ def asked_games(folder: Path) -> Evaluation:
         *_wins("alpha"),
         *_wins("baseline/always-pass"),
     ]
-    version = known_scenarios(settings_in(folder))[KUHN].version
+    version = load_known_scenarios(settings_in(folder))[KUHN].version
     rows = [
         {
             **row,
@@ -105,7 +105,7 @@ def asked_games(folder: Path) -> Evaluation:
     config = {"episodes": {"players": ["alpha", "baseline/always-pass"], "draws": 2}}
     dealt = {"scenario_version": version, "seeds": "1-6", "opponents": ["baseline/random"]}
     asks = [{"persona_id": one or "none", "scenario_id": KUHN, "persona": one, **dealt} for one in (CALM, "")]
-    return submitted(folder, "games", config, [AskedRun(KUHN, one) for one in asks])
+    return submitted(folder, "games", config, [RunSpec(KUHN, one) for one in asks])
 
 
 def _wins(player: str) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import httpx2
 
-from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
+from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from tests.dtef_pipeline.api.made import ROLE_TOKENS
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S
 from tests.made.told_runs import tell
@@ -28,7 +28,7 @@ class ReadEvent(NamedTuple):
 
 def asked_evaluation(store: EvaluationStore) -> str:
     """The queue id of a new evaluation, which has the event `queued`."""
-    asked = [AskedRun("poker/kuhn", {"persona_id": "bold"}), AskedRun("poker/kuhn", {"persona_id": "cautious"})]
+    asked = [RunSpec("poker/kuhn", {"persona_id": "bold"}), RunSpec("poker/kuhn", {"persona_id": "cautious"})]
     return store.submit("games", {"persona_ids": ["bold", "cautious"]}, _PLAN, asked, "olga")[0].queue_id
 
 

@@ -13,10 +13,10 @@ from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.access import SESSION_COOKIE
 from dtef_pipeline.api.app import make_app, use_services
-from dtef_pipeline.api.plans.manifest_base import home_named
+from dtef_pipeline.api.plans.manifest_base import use_home
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import TOKEN_ROLES, Tokens, token_hash
-from resources.settings import Settings, shipped
+from resources.settings import Settings, find_shipped
 from tests.made.told_runs import TOLD_LOG
 
 _SPARE_APPS: list[FastAPI] = []
@@ -40,7 +40,7 @@ def settings_in(folder: Path, **further: str) -> Settings:
     named = {name: str(folder / place) for name, place in places.items()}
     # What the test client calls itself; most tests name models that are in no file.
     usual = {"DTEF_ALLOWED_HOSTS": "testserver", "DTEF_API_ANY_MODEL": "1"}
-    return Settings.from_environment({**named, **usual, **further})
+    return Settings.read_environment({**named, **usual, **further})
 
 
 def add_partitions(settings: Settings, partitions: Mapping[str, Sequence[str]]) -> None:
@@ -49,15 +49,15 @@ def add_partitions(settings: Settings, partitions: Mapping[str, Sequence[str]]) 
 
     home = settings.dagster_home
     home.mkdir(parents=True)
-    shutil.copyfile(shipped("dagster.yaml"), home / "dagster.yaml")
-    with home_named(str(home)), dg.DagsterInstance.from_config(str(home)) as instance:
+    shutil.copyfile(find_shipped("dagster.yaml"), home / "dagster.yaml")
+    with use_home(str(home)), dg.DagsterInstance.from_config(str(home)) as instance:
         for name, keys in partitions.items():
             instance.add_dynamic_partitions(name, list(keys))
 
 
 def services_in(folder: Path) -> Services:
     """Services over stores in a folder, with the tokens of `ROLE_TOKENS`; what runs tell is what a test tells."""
-    services = Services.opened(settings_in(folder), Tokens(written_tokens(folder)))
+    services = Services.open_services(settings_in(folder), Tokens(written_tokens(folder)))
     services.evaluations.log = TOLD_LOG
     return services
 

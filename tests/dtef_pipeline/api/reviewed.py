@@ -10,7 +10,7 @@ import httpx2
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.services import Services
-from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.votes import PairedResponse
 from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, text_of, tree_of
@@ -23,7 +23,7 @@ HOSTILE = (
 
 
 def fill(store: VoteStore, rows: Sequence[PairedResponse]) -> None:
-    assert store.add_pairs(rows, new_pairs(rows)) > 0
+    assert store.add_pairs(rows, make_new_pairs(rows)) > 0
 
 
 def store_of(client: TestClient) -> VoteStore:
@@ -41,7 +41,7 @@ def reviewing(folder: Path, rows: Sequence[PairedResponse], role: str = "reviewe
         if rows:
             fill(store_of(client), rows)
         if asked:
-            store_of(client).say_of_reviewer(role, consent=False)
+            store_of(client).record_consent(role, consent=False)
         yield client
 
 

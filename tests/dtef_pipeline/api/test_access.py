@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from fastapi import Request
 
-from dtef_pipeline.api.access import SESSION_COOKIE, holder_of, why_foreign
+from dtef_pipeline.api.access import SESSION_COOKIE, find_foreign_reason, find_holder
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.tokens import DEVELOPER, HeldToken, Tokens, new_token, read_tokens, token_hash
 from dtef_pipeline.errors import ConfigError
@@ -60,7 +60,7 @@ def test_open_to_all_a_page_of_another_site_changes_nothing(tmp_path: Path) -> N
 
     def asked(method: str, origin: str | None) -> HeldToken | None:
         headers = [(b"host", b"127.0.0.1:8321"), *([(b"origin", origin.encode())] if origin is not None else [])]
-        return holder_of(Request({"type": "http", "method": method, "headers": headers, "app": app}))
+        return find_holder(Request({"type": "http", "method": method, "headers": headers, "app": app}))
 
     services = services_in(tmp_path)
     app = make_app(dataclasses.replace(services, open_to_all=True))
@@ -124,7 +124,7 @@ def test_a_cookie_counts_for_forms_of_pages_with_the_scheme_and_a_known_host(
         "headers": headers,
         "app": make_app(services),
     }
-    held, found = holder_of(Request(scope)), why_foreign(Request(scope))
+    held, found = find_holder(Request(scope)), find_foreign_reason(Request(scope))
     services.close()
     if reason is None:
         assert held is not None

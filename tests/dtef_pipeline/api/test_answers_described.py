@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from dtef_pipeline.api.description import operations
 from dtef_pipeline.families import FAMILIES
 from resources.evaluations.evaluation_calls import CallCounts, EvaluationCalls, StageCalls
-from resources.evaluations.evaluation_counts import bought_by
+from resources.evaluations.evaluation_counts import sum_bought_by
 from resources.evaluations.evaluation_store import EvaluationStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.asked_runs import asked_games, asked_qa, asked_rubric, asked_survey
@@ -70,10 +70,10 @@ def with_events(store: EvaluationStore, games: str, failed: str) -> None:
     tell(store, games, "started", of_run)
     tell(store, games, "item", {**stage, "answered": 2, "failed": 0, "skipped": 0, "of": 6})
     tell(store, games, "item", {"restarted": True, **of_run, "reason": "its worker died"})
-    tell(store, games, "item", {**stage, **calls.as_json()})
+    tell(store, games, "item", {**stage, **calls.build_json()})
     tell(store, games, "item", {**stage, "key": "poker/kuhn", "done": 1, "of": 1, "status": "done"})
     told = EvaluationCalls({"episodes": calls})
-    end = {**of_run, "calls": told.as_json(), "warning": told.unanswered, "bought": bought_by(store, games)}
+    end = {**of_run, "calls": told.build_json(), "warning": told.unanswered_note, "bought": sum_bought_by(store, games)}
     tell(store, games, "completed", end)
     part = {"stage": "qa_responses", "key": "mmlu/law", "done": 1, "of": 1, "status": "failed", "reason": "no space left"}
     tell(store, failed, "item", part)

@@ -26,8 +26,8 @@ with warnings.catch_warnings():
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.description import operations
 from dtef_pipeline.api.plans.plan import PlannedEvaluation
-from dtef_pipeline.preference.pairing import new_pairs
-from resources.evaluations.evaluation_store import AskedRun
+from dtef_pipeline.preference.pairing import make_new_pairs
+from resources.evaluations.evaluation_store import RunSpec
 from tests.dtef_pipeline.api.described import faults_of
 from tests.dtef_pipeline.api.made import PINNED_GAME, ROLE_TOKENS, services_in
 from tests.made.told_runs import tell
@@ -51,7 +51,7 @@ OPEN = {("GET", "/healthz")}
 """Says that the process answers, and nothing else."""
 
 
-PLAN = PlannedEvaluation("games", "league_scenario", ["poker/kuhn"], {}, "base", ()).as_json()
+PLAN = PlannedEvaluation("games", "league_scenario", ["poker/kuhn"], {}, "base", ()).build_plan_json()
 
 
 class Fuzzed(NamedTuple):
@@ -67,11 +67,11 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
     services = services_in(tmp_path_factory.mktemp("fuzz"))
     store = services.evaluations
     made, _ = store.submit(
-        "games", {"seeds": [1]}, PLAN, [AskedRun("poker/kuhn", {"persona_id": "calm", **PINNED_GAME})], "operator"
+        "games", {"seeds": [1]}, PLAN, [RunSpec("poker/kuhn", {"persona_id": "calm", **PINNED_GAME})], "operator"
     )
     tell(store, made.queue_id, "completed", {})
     rows = responses(2)
-    services.votes.add_pairs(rows, new_pairs(rows))
+    services.votes.add_pairs(rows, make_new_pairs(rows))
     (pair,) = services.votes.pairs()
     known = {
         "queue_id": made.queue_id,

@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.api import bodies
-from dtef_pipeline.cli.serving.serve_api import _app
+from dtef_pipeline.cli.serving.serve_api import _make_app
 from tests.dtef_pipeline.api.made import client_in, services_in
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S, served
 
@@ -115,7 +115,7 @@ def test_a_path_has_one_spelling(tmp_path: Path) -> None:
 def test_another_name_of_this_computer_is_a_problem(tmp_path: Path) -> None:
     """The framework said so as plain text."""
     services = dataclasses.replace(services_in(tmp_path), open_to_all=True)
-    with TestClient(_app(services), base_url="http://example.org") as client:
+    with TestClient(_make_app(services), base_url="http://example.org") as client:
         answer = client.get("/api/personas")
         assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")
         assert client.get("/healthz", headers={"Host": "127.0.0.1:8321"}).status_code == 200

@@ -12,7 +12,7 @@ import pytest
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.cli.preference import preference_votes
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.published_scores import preference_scores
 from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote
 from resources.votes.vote_store import VoteStore
@@ -31,7 +31,7 @@ def with_votes(services: Services, n_items: int = 12, last: datetime = LAST_VOTE
         for item in range(n_items)
         for at, player in enumerate(VOTING_PLAYERS)
     ]
-    made = new_pairs(responses)
+    made = make_new_pairs(responses)
     services.votes.add_pairs(responses, made, who="operator")
     n_votes, times = 0, count()
     choices: cycle[Choice] = cycle(("A", "B", "A", "tie"))

@@ -50,7 +50,7 @@ def answered(*texts: str) -> pa.Table:
         for request, text in zip(requests, texts, strict=False)
     ]
     failures = {request.key: Failure(request.key, "HTTP 400", 3) for request in requests[len(texts) :]}
-    return CALLS.answered(PROMPTS, MODEL, 1, "base", pa.Table.from_pylist(rows, RESPONSES), failures)
+    return CALLS.build_answered_rows(PROMPTS, MODEL, 1, "base", pa.Table.from_pylist(rows, RESPONSES), failures)
 
 
 def test_items_of_one_prompt_share_its_request() -> None:
@@ -71,9 +71,9 @@ def test_each_item_has_a_row_and_what_a_request_cost_stands_once() -> None:
 def test_a_later_run_replaces_its_rows_and_keeps_the_others() -> None:
     before, after = answered("done"), answered("done", "well")
     assert before["call_status"].to_pylist() == ["answered", "answered", "error"]
-    assert CALLS.merged(before, after, PROMPTS)["response"].to_pylist() == ["done", "done", "well"]
+    assert CALLS.merge_rows(before, after, PROMPTS)["response"].to_pylist() == ["done", "done", "well"]
     fewer = PROMPTS.slice(0, 2)
-    assert CALLS.merged(after, after.slice(0, 1), fewer)["task_id"].to_pylist() == ["a", "b"]
+    assert CALLS.merge_rows(after, after.slice(0, 1), fewer)["task_id"].to_pylist() == ["a", "b"]
 
 
 def test_what_a_failed_request_cost_stands_at_the_first_of_its_rows() -> None:
@@ -82,6 +82,6 @@ def test_what_a_failed_request_cost_stands_at_the_first_of_its_rows() -> None:
         first.key: Failure(first.key, "no answer", 3, cost_usd=0.5, unknown_cost_attempts=2, unknown_cost_usd_most=4.0),
         second.key: Failure(second.key, "not asked", 0, "budget"),
     }
-    rows = CALLS.answered(PROMPTS, MODEL, 1, "base", RESPONSES.empty_table(), failures).to_pylist()
+    rows = CALLS.build_answered_rows(PROMPTS, MODEL, 1, "base", RESPONSES.empty_table(), failures).to_pylist()
     told = [(row["attempts"], row["cost_usd"], row["unknown_cost_attempts"], row["unknown_cost_usd_most"]) for row in rows]
     assert told == [(3, 0.5, 2, 4.0), (3, None, None, None), (0, None, 0, None)]

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.embeddings import (
     BATCH_CHARACTERS,
     BATCH_TEXTS,
-    batches,
-    decoded,
-    embedder_of,
-    joined,
-    packed,
-    pieces,
-    text_hash,
-    unpacked,
-    vector_table,
+    build_vector_table,
+    combine_piece_vectors,
+    decode_stored_vectors,
+    decode_vectors,
+    encode_stored_vectors,
+    hash_text,
+    identify_embedder,
+    split_into_pieces,
+    split_text_batches,
 )
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.tokens import estimate_tokens
@@ -37,11 +37,11 @@ def entry(index: int | None, embedding: Any) -> dict[str, Any]:
 
 class TestBatches:
     def test_a_batch_ends_before_100_000_characters_are_exceeded(self) -> None:
-        assert batches(["a" * 60_000, "b" * 40_000, "c"]) == [range(2), range(2, 3)]
+        assert split_text_batches(["a" * 60_000, "b" * 40_000, "c"]) == [range(2), range(2, 3)]
 
     @given(st.lists(st.integers(0, 150_000), max_size=200))
     def test_every_text_is_in_one_batch_in_order_and_within_the_limits(self, lengths: list[int]) -> None:
-        found = batches(["x" * length for length in lengths])
+        found = split_text_batches(["x" * length for length in lengths])
         assert [place for part in found for place in part] == list(range(len(lengths)))
         for part in found:
             assert len(part) <= BATCH_TEXTS
@@ -51,10 +51,10 @@ class TestBatches:
 class TestDecoded:
     def test_base64_and_numbers_are_the_same(self) -> None:
         text = base64.b64encode(np.array([1.5, -2.25], "<f4").tobytes()).decode()
-        assert decoded([entry(0, text)], 1).tolist() == decoded([entry(0, [1.5, -2.25])], 1).tolist()
+        assert decode_vectors([entry(0, text)], 1).tolist() == decode_vectors([entry(0, [1.5, -2.25])], 1).tolist()
 
     def test_without_places_they_are_in_order(self) -> None:
-        assert decoded([entry(None, [1.0]), entry(None, [2.0])], 2).tolist() == [[1], [2]]
+        assert decode_vectors([entry(None, [1.0]), entry(None, [2.0])], 2).tolist() == [[1], [2]]
 
     @pytest.mark.parametrize(
         ("data", "problem"),
@@ -72,55 +72,55 @@ class TestDecoded:
     )
     def test_anything_but_one_vector_a_text_is_refused(self, data: list[dict[str, Any]], problem: str) -> None:
         with pytest.raises(ValueError, match=problem):
-            decoded(data, 2)
+            decode_vectors(data, 2)
 
     @given(st.lists(st.lists(finite, min_size=3, max_size=3), min_size=1, max_size=9), st.randoms(use_true_random=False))
     def test_the_order_of_an_answer_does_not_matter(self, rows: list[list[float]], random: Any) -> None:
         data = [entry(place, row) for place, row in enumerate(rows)]
         random.shuffle(data)
-        assert np.array_equal(decoded(data, len(rows)), np.array(rows, np.float32))
+        assert np.array_equal(decode_vectors(data, len(rows)), np.array(rows, np.float32))
 
 
 class TestPieces:
     def test_a_long_text_is_cut_between_words(self) -> None:
-        assert [piece.text for piece in pieces("one two three four five", 2)] == ["one two ", "three four ", "five"]
+        assert [piece.text for piece in split_into_pieces("one two three four five", 2)] == ["one two ", "three four ", "five"]
 
     @given(st.text(max_size=300), st.integers(1, 20))
     def test_pieces_are_the_whole_text_and_none_is_longer_than_a_window(self, text: str, most: int) -> None:
-        found = pieces(text, most)
+        found = split_into_pieces(text, most)
         assert "".join(piece.text for piece in found) == text
         assert all(estimate_tokens(piece.text) <= most for piece in found)
 
     def test_the_vector_of_several_is_their_mean_by_tokens_at_length_1(self) -> None:
         # Unit vectors (1, 0) and (0, 1), three tokens and one: (3, 1) / sqrt(10).
-        whole = joined(np.array([[2, 0], [0, 5]], np.float32), [3, 1])
+        whole = combine_piece_vectors(np.array([[2, 0], [0, 5]], np.float32), [3, 1])
         assert whole.tolist() == pytest.approx([3 / math.sqrt(10), 1 / math.sqrt(10)])
 
     def test_the_vector_of_one_is_as_it_was_sent(self) -> None:
-        assert joined(np.array([[2, 0]], np.float32), [7]).tolist() == [2, 0]
+        assert combine_piece_vectors(np.array([[2, 0]], np.float32), [7]).tolist() == [2, 0]
 
 
 class TestKept:
     @given(st.integers(1, 5), st.integers(1, 6), st.integers(0, 2**32 - 1))
     def test_stored_vectors_are_the_same_bits(self, rows: int, columns: int, seed: int) -> None:
         vectors = np.random.default_rng(seed).normal(size=(rows, columns)).astype(np.float32)
-        assert np.array_equal(unpacked(packed(vectors)), vectors)
+        assert np.array_equal(decode_stored_vectors(encode_stored_vectors(vectors)), vectors)
 
     @pytest.mark.parametrize("text", ["", "[1, 2]", "null", '{"shape": [1, 2]}', '{"shape": [3], "float32": "AAAA"}'])
     def test_another_text_holds_no_vectors(self, text: str) -> None:
         with pytest.raises(ValueError):  # noqa: PT011 - json's, numpy's and our own
-            unpacked(text)
+            decode_stored_vectors(text)
 
     def test_a_table_has_a_row_a_text_sorted_by_hash(self) -> None:
-        table = vector_table("e", {"b": (np.array([3, 4], np.float32), 2), "a": (np.array([1, 2], np.float32), 1)})
+        table = build_vector_table("e", {"b": (np.array([3, 4], np.float32), 2), "a": (np.array([1, 2], np.float32), 1)})
         assert table.to_pylist() == [
             {"embedder": "e", "text_hash": "a", "vector": [1, 2], "windows": 1},
             {"embedder": "e", "text_hash": "b", "vector": [3, 4], "windows": 2},
         ]
 
     def test_a_hash_stands_for_one_text(self) -> None:
-        assert text_hash("a") == text_hash("a") != text_hash("a ")
-        assert len(text_hash("")) == 32
+        assert hash_text("a") == hash_text("a") != hash_text("a ")
+        assert len(hash_text("")) == 32
 
 
 class TestEmbedder:
@@ -129,9 +129,9 @@ class TestEmbedder:
         [({}, "openai/e"), ({"max_tokens": 512}, "openai/e[max_tokens=512]"), ({"temperature": 0}, "openai/e")],
     )
     def test_it_is_told_apart_by_its_model_and_its_window(self, settings: dict[str, Any], name: str) -> None:
-        assert embedder_of(ModelSpec(name="e", model="openai/e", **settings)) == name
+        assert identify_embedder(ModelSpec(name="e", model="openai/e", **settings)) == name
 
     @pytest.mark.parametrize("settings", [{"temperature": 0.5}, {"seed": 1}, {"reasoning_effort": "low"}])
     def test_it_takes_no_sampling_parameter(self, settings: dict[str, Any]) -> None:
         with pytest.raises(ConfigError, match=f"model 'e', as an embedder: got {next(iter(settings))}"):
-            embedder_of(ModelSpec(name="e", model="openai/e", **settings))
+            identify_embedder(ModelSpec(name="e", model="openai/e", **settings))

@@ -7,8 +7,8 @@ import pytest
 from dtef_pipeline.asking.models import IMPORTED, Models, load_models
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.judging.judges import named_judges
-from resources.gateway.askable import missing_of_imported
+from dtef_pipeline.judging.judges import parse_judges
+from resources.gateway.askable import find_missing_imported
 
 MINE = load_models().resolve([f"{IMPORTED}mine"])[0]
 
@@ -34,13 +34,13 @@ def test_a_models_file_may_describe_it_but_not_set_how_it_is_asked() -> None:
 
 def test_it_judges_nobody() -> None:
     with pytest.raises(ConfigError, match="a model without a server"):
-        named_judges(["standard=imported/mine"], load_models())
+        parse_judges(["standard=imported/mine"], load_models())
 
 
 def test_what_is_not_stored_is_missing_and_says_why() -> None:
     wanted = {one.key: one for one in (Request(prompt * 32, None, "Hello", MINE, 0, "base") for prompt in "ab")}
     first, second = wanted
-    found = missing_of_imported(wanted, {first})
+    found = find_missing_imported(wanted, {first})
     assert list(found) == [second]
     assert (found[second].status, found[second].attempts) == ("missing", 0)
     assert "imported/mine is imported: only its stored responses are used" in found[second].message

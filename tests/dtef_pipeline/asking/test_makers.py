@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.asking.makers import KNOWN_MAKERS, SERVING, maker_named, maker_of
+from dtef_pipeline.asking.makers import KNOWN_MAKERS, SERVING, find_maker, get_known_maker
 
 
 @pytest.mark.parametrize(
@@ -33,17 +33,17 @@ from dtef_pipeline.asking.makers import KNOWN_MAKERS, SERVING, maker_named, make
     ],
 )
 def test_the_maker_is_told_by_the_string_and_not_by_the_provider(model: str, maker: str | None) -> None:
-    assert maker_of(model) == maker
+    assert find_maker(model) == maker
 
 
 def test_on_a_server_of_ones_own_the_name_tells_and_the_provider_does_not() -> None:
-    found = [maker_of(f"openai/{name}", own_server=True) for name in ("ours", "gpt-oss-20b", "Qwen/Qwen3-8B", "acme/zork")]
+    found = [find_maker(f"openai/{name}", own_server=True) for name in ("ours", "gpt-oss-20b", "Qwen/Qwen3-8B", "acme/zork")]
     assert found == [None, "OpenAI", "Alibaba", "acme"]
-    assert maker_of("openai/ours") == "OpenAI"
+    assert find_maker("openai/ours") == "OpenAI"
 
 
 def test_models_of_one_maker_are_of_one_maker_wherever_they_are_served() -> None:
-    assert len({maker_of(f"{provider}/claude-3-5-sonnet") for provider in SERVING}) == 1
+    assert len({find_maker(f"{provider}/claude-3-5-sonnet") for provider in SERVING}) == 1
 
 
 def test_no_folder_stands_for_two_makers() -> None:
@@ -53,5 +53,5 @@ def test_no_folder_stands_for_two_makers() -> None:
 
 
 def test_makers_are_found_by_their_names() -> None:
-    assert [maker_named(maker.name) for maker in KNOWN_MAKERS] == list(KNOWN_MAKERS)
-    assert maker_named("acme") is None
+    assert [get_known_maker(maker.name) for maker in KNOWN_MAKERS] == list(KNOWN_MAKERS)
+    assert get_known_maker("acme") is None

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from dtef_pipeline.asking.addresses import shown
+from dtef_pipeline.asking.addresses import redact_address
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER, LOCAL_MODELS, Budget, ModelSpec, load_models
-from dtef_pipeline.asking.variants import spec_of
+from dtef_pipeline.asking.variants import parse_variant
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
 from tests.conftest import ROOT
@@ -305,10 +305,10 @@ def test_true_and_false_are_no_numbers(setting: str) -> None:
     "variant", ["openai/gpt[max_tokens=256,temperature=0]", "openai/x", "local/smollm2-135m[temperature=0]"]
 )
 def test_a_variant_is_read_as_the_model_it_stands_for(variant: str) -> None:
-    spec = spec_of("name", variant)
+    spec = parse_variant("name", variant)
     assert spec is not None
     assert spec.variant == variant
-    assert spec_of("name", "strange[x]") is None
+    assert parse_variant("name", "strange[x]") is None
 
 
 PLANTED = "planted-7f3a9c"
@@ -334,7 +334,7 @@ PLANTED = "planted-7f3a9c"
     ],
 )
 def test_an_address_is_shown_without_name_password_and_parameters(address: str, told: str) -> None:
-    assert shown(address) == told
+    assert redact_address(address) == told
 
 
 def test_an_address_whose_port_cannot_be_read_is_refused_without_its_password() -> None:

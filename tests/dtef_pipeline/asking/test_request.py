@@ -31,12 +31,12 @@ def test_a_request_is_not_of_both_forms() -> None:
 
 def test_a_conversation_has_a_message() -> None:
     with pytest.raises(ConfigError, match="at least one"):
-        Request.of_messages([], MODEL, 0, "base")
+        Request.build_request([], MODEL, 0, "base")
 
 
 def test_both_forms_are_sent_as_a_conversation() -> None:
     assert plain().conversation == (Message("system", "s"), Message("user", "u"))
-    assert Request.of_messages(TALK, MODEL, 0, "base").conversation == TALK
+    assert Request.build_request(TALK, MODEL, 0, "base").conversation == TALK
 
 
 @pytest.mark.parametrize("system", [None, ""])
@@ -46,12 +46,12 @@ def test_without_a_system_text_there_is_no_system_message(system: str | None) ->
 
 def test_the_role_changes_no_identity() -> None:
     assert len({plain(role=role).key for role in ROLES}) == 1
-    assert len({Request.of_messages(TALK, MODEL, 0, "base", role=role).key for role in ROLES}) == 1
+    assert len({Request.build_request(TALK, MODEL, 0, "base", role=role).key for role in ROLES}) == 1
 
 
 def test_a_conversation_has_its_id_from_everything_the_model_sees() -> None:
-    ids = {Request.of_messages(TALK[:end], MODEL, 0, "base").prompt_id for end in range(1, 5)}
-    ids |= {Request.of_messages(TALK[::-1], MODEL, 0, "base").prompt_id}
-    ids |= {Request.of_messages(TALK, MODEL, 0, "base", response_schema="{}").prompt_id}
-    ids |= {Request.of_messages(TALK, MODEL, 0, "base", answer_tokens=9).prompt_id}
+    ids = {Request.build_request(TALK[:end], MODEL, 0, "base").prompt_id for end in range(1, 5)}
+    ids |= {Request.build_request(TALK[::-1], MODEL, 0, "base").prompt_id}
+    ids |= {Request.build_request(TALK, MODEL, 0, "base", response_schema="{}").prompt_id}
+    ids |= {Request.build_request(TALK, MODEL, 0, "base", answer_tokens=9).prompt_id}
     assert len(ids) == 7

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dtef_pipeline.asking.same_texts import SharedResponse, distinct_requests, same_texts, sources
+from dtef_pipeline.asking.same_texts import SharedResponse, count_distinct_requests, same_texts, sources
 from dtef_pipeline.identity import request_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from dtef_pipeline.survey.predictions import as_listed, has_duplicates
+from dtef_pipeline.survey.predictions import has_duplicates, list_options_in_prompt_order
 from tests.made.scores import survey_rows
 
 VARIANT = "openai/m"
@@ -16,7 +16,7 @@ AGAIN = {"question_text": "How is it?", "duplicate_of": "q0"}
 SURVEY = survey_rows({"question_text": "How is it?"}, {}, AGAIN, AGAIN, {**AGAIN, "options": ["Good", "So-so", "Bad"]})
 PROMPTS = build_blueprints(SURVEY, BlueprintOptions())
 FIRST, OTHER, SECOND, THIRD, DIFFERENT = PROMPTS["prompt_id"].to_pylist()
-SAME = same_texts(PROMPTS, as_listed)
+SAME = same_texts(PROMPTS, list_options_in_prompt_order)
 
 
 def key(prompt: str, draw: int = 0) -> str:
@@ -28,14 +28,20 @@ def served(*prompts: str, stored: Collection[str] = (), draws: int = 1) -> dict[
 
 
 def test_prompts_of_the_same_text_and_options_are_found() -> None:
-    found, members = same_texts(PROMPTS, as_listed), (FIRST, SECOND, THIRD)
+    found, members = same_texts(PROMPTS, list_options_in_prompt_order), (FIRST, SECOND, THIRD)
     assert found == dict.fromkeys(members, members)
     assert len({FIRST, OTHER, SECOND, THIRD, DIFFERENT}) == 5
 
 
 def test_a_batch_is_no_duplicate_of_itself() -> None:
     """Its questions share one prompt id."""
-    assert same_texts(build_blueprints(survey_rows({}, {}, {}), BlueprintOptions(task="batch", batch_size=3)), as_listed) == {}
+    assert (
+        same_texts(
+            build_blueprints(survey_rows({}, {}, {}), BlueprintOptions(task="batch", batch_size=3)),
+            list_options_in_prompt_order,
+        )
+        == {}
+    )
 
 
 def test_a_survey_without_a_question_that_stands_twice_is_known_at_once() -> None:
@@ -72,9 +78,9 @@ def test_each_draw_has_its_own_answer() -> None:
 
 def test_requests_are_counted_as_they_are_sent() -> None:
     everything = {FIRST, OTHER, SECOND, THIRD, DIFFERENT}
-    assert distinct_requests(everything, 2, served(*everything, draws=2)) == 6
-    assert distinct_requests({SECOND, THIRD}, 1, served(SECOND, THIRD)) == 1
-    assert distinct_requests({FIRST, SECOND}, 1, served(FIRST, SECOND, stored=[key(FIRST), key(SECOND)])) == 2
+    assert count_distinct_requests(everything, 2, served(*everything, draws=2)) == 6
+    assert count_distinct_requests({SECOND, THIRD}, 1, served(SECOND, THIRD)) == 1
+    assert count_distinct_requests({FIRST, SECOND}, 1, served(FIRST, SECOND, stored=[key(FIRST), key(SECOND)])) == 2
 
 
 def test_without_a_question_that_stands_twice_the_store_is_not_asked() -> None:

@@ -9,10 +9,10 @@ import duckdb
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from dtef_pipeline.asking.snapshot_order import among, in_order, snapshot_order, take_times, times
-from dtef_pipeline.boards.cells import load_cells, scores_by_metric
+from dtef_pipeline.asking.snapshot_order import among, snapshot_order, sort_labels, take_times, times
+from dtef_pipeline.boards.cells import load_cells, load_scores_by_metric
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.made.scores import scores_table
@@ -22,7 +22,7 @@ LABELS = ("base", "n9", "n10", "2026-01-30", "2026-01-31", "2026-01-31-again", "
 
 
 def ordered(*snapshots: tuple[str, datetime | None]) -> list[str]:
-    return in_order(dict(snapshots))
+    return sort_labels(dict(snapshots))
 
 
 def test_the_response_that_came_later_is_the_later_one_whatever_the_labels_alphabet_says() -> None:
@@ -85,8 +85,8 @@ def test_boards_and_drift_agree_whatever_the_labels_and_times(asked: dict[tuple[
         order = snapshot_order(connection)
         options = SurveyBoardOptions(intervals=False)
         latest = load_cells(connection, options)
-        by_metric = scores_by_metric(connection, options)
-        drift = model_drift(connection, SUBJECT)
+        by_metric = load_scores_by_metric(connection, options)
+        drift = compute_model_drift(connection, SUBJECT)
     assert set(order) == {label for *_, label in asked}
     cell = ["round", "segment", "model"]
     for frame, said in ((latest, latest["snapshot"].astype(str)), (by_metric, by_metric["tv"])):

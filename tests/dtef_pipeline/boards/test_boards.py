@@ -20,10 +20,10 @@ from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.boards.segment_results import segment_results
+from dtef_pipeline.survey.boards.segment_results import compute_segment_results
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.observe import observe
-from dtef_pipeline.survey.predictions import baseline_rows
+from dtef_pipeline.survey.predictions import build_baseline_rows
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import SEGMENT_RESULTS, SURVEY_RESPONSES
 from tests.dtef_pipeline.boards.board_setup import boarded
@@ -140,7 +140,7 @@ def test_segment_results_agree_with_a_naive_loop_on_lopsided_data() -> None:
         }
         for i in range(400)
     ]
-    results = segment_results(scores_table(rows), SURVEY_RESPONSES.empty_table())
+    results = compute_segment_results(scores_table(rows), SURVEY_RESPONSES.empty_table())
     assert results.schema == SEGMENT_RESULTS
     found = {
         (row["segment"], row["snapshot"], row["model"], row["context_level"], row["targets"]): (
@@ -165,7 +165,7 @@ def test_published_reference_numbers_are_reproduced(real_surveys: Path) -> None:
         for segment in survey["segment"].unique().to_pylist():
             rows = survey.filter(pa.compute.equal(survey["segment"], segment))
             prompts = build_blueprints(rows, BlueprintOptions())
-            made = pa.concat_tables([baseline_rows(prompts, rows, model, 1, "base", {}) for model in models])
+            made = pa.concat_tables([build_baseline_rows(prompts, rows, model, 1, "base", {}) for model in models])
             tables.append(score_predictions(made, rows))
     with duckdb.connect() as connection:
         connection.register("scores", pa.concat_tables(tables))

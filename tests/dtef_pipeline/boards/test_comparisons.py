@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dtef_pipeline.boards.comparisons import comparisons, contradictions, rank_ranges, tiers
+from dtef_pipeline.boards.comparisons import compare_all_pairs, list_contradictions, rank_ranges, tiers
 from dtef_pipeline.statistics.shared_noise import OF_OBSERVED
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
@@ -58,7 +58,7 @@ def lopsided(seed: int, models: int = 3) -> pd.DataFrame:
 
 def test_two_models_by_hand_the_better_one_first() -> None:
     frame = pd.concat([of("a", 0.5, 0.5, 0.5, 0.5, 0.5), of("b", 0.6, 0.7, 0.6, 0.4, 0.9)])
-    (row,) = comparisons(frame, OPTIONS).to_dict("records")
+    (row,) = compare_all_pairs(frame, OPTIONS).to_dict("records")
     assert (row["model"], row["other_model"], row["n_pairs"], row["n_items"]) == ("b", "a", 5, 5)
     assert [row[name] for name in ("score", "other_score", "difference")] == pytest.approx([0.64, 0.5, 0.14])
     assert row["effect_size"] == pytest.approx(0.14 / np.std([0.1, 0.2, 0.1, -0.1, 0.4], ddof=1))
@@ -93,7 +93,7 @@ def by_definition(frame: pd.DataFrame, model: str, other: str) -> dict[str, floa
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_pair_as_plain_loops_over_lopsided_cells_say(seed: int) -> None:
     frame = lopsided(seed)
-    table = comparisons(frame, OPTIONS)
+    table = compare_all_pairs(frame, OPTIONS)
     assert len(table) == 3
     for row in table.to_dict("records"):
         expected = by_definition(frame, row["model"], row["other_model"])
@@ -105,7 +105,7 @@ def test_equal_models_are_equal_to_the_last_bit() -> None:
     """Sums of equal scores in matrix products differ by rounding, which a test took for a difference."""
     frame = lopsided(5, models=1)
     frame = pd.concat([frame.assign(model=name, model_variant=name) for name in ("y", "x", "z")])
-    table = comparisons(frame, OPTIONS)
+    table = compare_all_pairs(frame, OPTIONS)
     assert table[WHO].to_numpy().tolist() == [["x", "y"], ["x", "z"], ["y", "z"]]
     assert table[["difference", "low", "high"]].eq(0).all().all()
     assert table[["p", "p_adjusted"]].eq(1).all().all()
@@ -118,7 +118,7 @@ def test_noise_that_both_models_share_cancels_and_noise_of_one_widens_the_interv
     drawn = generator.normal(0, 0.1, size=(12, 20)).astype(np.float32)
 
     def width(noise: np.ndarray[Any, Any] | None) -> float:
-        table = comparisons(frame, OPTIONS, noise)
+        table = compare_all_pairs(frame, OPTIONS, noise)
         return float((table["high"] - table["low"])[0])
 
     assert width(np.vstack([drawn, drawn])) == pytest.approx(width(None))
@@ -131,7 +131,7 @@ def test_what_is_made_of_the_answers_moves_with_the_people_who_gave_them() -> No
     frame = pd.concat([of(name, *generator.normal(mean, 0.01, 24)) for name, mean in means.items()], ignore_index=True)
     frame = frame.assign(cluster=[f"b{place // 3}" for place in range(24)] * 3)
     noise = np.repeat([[0.0], [0.0], [0.05]], 24, axis=0) * np.sign(generator.normal(size=(72, 20)))
-    silent, loud = (comparisons(frame, OPTIONS, given) for given in (None, noise.astype(np.float32)))
+    silent, loud = (compare_all_pairs(frame, OPTIONS, given) for given in (None, noise.astype(np.float32)))
     assert loud.set_index(WHO)["p"][("b", "a")] == silent.set_index(WHO)["p"][("b", "a")]
     # A standard deviation of .05 in each of 24 questions, each of which stands beside 21 of other batteries.
     shared = OF_OBSERVED * 0.05**2 * 24 * 21 / 24**2
@@ -183,6 +183,6 @@ class TestRankRanges:
         assert found.loc[4].isna().all(), "it is not ranked"
 
     def test_a_model_that_is_better_than_one_ranked_above_it_says_so(self) -> None:
-        notes = contradictions(TestTiers.BOARD, TestTiers().table("ab", "ca"), KEYS)
+        notes = list_contradictions(TestTiers.BOARD, TestTiers().table("ab", "ca"), KEYS)
         assert "a" in notes[2]
         assert notes.drop(2).eq("").all()

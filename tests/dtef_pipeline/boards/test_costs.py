@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.boards.costs import costs, costs_with_reasons, count_calls_once, spent_in_all, usage_by_model
+from dtef_pipeline.boards.costs import costs, count_calls_once, load_costs, sum_usage, sum_usage_by_model
 from dtef_pipeline.boards.used_calls import Calls, FamilyCalls
 from dtef_pipeline.qa.tables import QA_ANCHORS, QA_CALL_TABLES, QA_JUDGEMENTS, QA_RESPONSES
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CALL_TABLES
@@ -95,7 +95,7 @@ def test_a_response_that_was_not_imported_was_stopped_by_no_budget() -> None:
     rows = ({"request_key": "a", "call_status": "missing"}, {"request_key": "b", "call_status": "missing"})
     assert of_survey(*rows) == []
     table = pa.Table.from_pylist([prediction(**row) for row in rows], schema=PREDICTIONS)
-    assert [row["budget_stopped"] for row in usage_by_model(table, SURVEY_CALL_TABLES).to_pylist()] == [0]
+    assert [row["budget_stopped"] for row in sum_usage_by_model(table, SURVEY_CALL_TABLES).to_pylist()] == [0]
 
 
 def test_failed_calls_and_calls_stopped_by_a_budget_are_told_apart_with_a_reason_each() -> None:
@@ -107,7 +107,7 @@ def test_failed_calls_and_calls_stopped_by_a_budget_are_told_apart_with_a_reason
     )
     (row,) = of_survey(*rows)
     assert (row["answered"], row["failed"], row["budget_stopped"], row["unpriced"]) == (1, 1, 2, 0)
-    (shown,) = costs_with_reasons(of_predictions(*rows), SURVEY_CALL_TABLES, ["model"]).to_dict("records")
+    (shown,) = load_costs(of_predictions(*rows), SURVEY_CALL_TABLES, ["model"]).to_dict("records")
     assert (shown["reason"], shown["stop_reason"]) == ("too long", "max_calls of 2 was reached")
 
 
@@ -154,7 +154,7 @@ def test_sums_are_those_of_a_plain_loop_over_requests_in_any_view(rows: list[dic
         counted = (got[place]["answered"], got[place]["failed"], got[place]["budget_stopped"], got[place]["prompt_tokens"])
         assert counted == (sums["answered"], sums["error"], sums["budget"], sums["prompt_tokens"])
         assert ((got[place]["cost_usd"] or 0), got[place]["unpriced"]) == (pytest.approx(sums["cost_usd"]), sums["unpriced"])
-    frame = costs_with_reasons(of_predictions(*rows), SURVEY_CALL_TABLES, [view])
+    frame = load_costs(of_predictions(*rows), SURVEY_CALL_TABLES, [view])
     assert frame["answered"].sum() == sum(sums["answered"] for sums in wanted.values())
     assert frame["cost_usd"].sum() == pytest.approx(sum(sums["cost_usd"] for sums in wanted.values()))
 
@@ -246,7 +246,7 @@ def in_all(rows: Sequence[Row], unknown: pa.Table | None = None) -> dict[str, An
     with duckdb.connect() as connection:
         connection.register("asked", pa.Table.from_pylist([{**USED, **row} for row in rows]))
         count_calls_once(connection, CONVERSATIONS, lambda keys: pa.table({}), unknown)
-        return spent_in_all(connection)
+        return sum_usage(connection)
 
 
 def test_every_call_of_a_row_without_a_known_cost_is_unpriced() -> None:

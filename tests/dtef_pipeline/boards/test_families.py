@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.false_positive_rate import any_found
-from dtef_pipeline.boards.comparisons import comparisons
+from dtef_pipeline.boards.comparisons import compare_all_pairs
 from dtef_pipeline.boards.families import AMONG_MODELS, OF_BASELINES, OF_REFERENCE
 from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, UNIFORM
@@ -39,7 +39,7 @@ def unread(frame: pd.DataFrame, model: str, places: slice) -> pd.DataFrame:
 
 class TestFamilies:
     def test_pairs_of_models_the_reference_and_other_baselines_are_three_families(self) -> None:
-        table = comparisons(panel("a", "b", "c", LEAVE_ONE_OUT, UNIFORM), TESTS)
+        table = compare_all_pairs(panel("a", "b", "c", LEAVE_ONE_OUT, UNIFORM), TESTS)
         found = {family: {frozenset(pair) for pair in rows[WHO].to_numpy()} for family, rows in table.groupby("among")}
         assert found[AMONG_MODELS] == {frozenset(pair) for pair in ("ab", "ac", "bc")}
         assert found[OF_REFERENCE] == {frozenset({model, LEAVE_ONE_OUT}) for model in "abc"}
@@ -47,12 +47,14 @@ class TestFamilies:
 
     def test_p_is_adjusted_by_holm_within_each_family_and_way_of_asking(self) -> None:
         one = panel("a", "b", "c", LEAVE_ONE_OUT, UNIFORM, seed=2)
-        table = comparisons(pd.concat([one, one.assign(context_level="5")]), TESTS)
+        table = compare_all_pairs(pd.concat([one, one.assign(context_level="5")]), TESTS)
         for _, rows in table.groupby(["among", "context_level"]):
             assert rows["p_adjusted"].tolist() == pytest.approx(holm(rows["p"]).tolist())
 
     def test_baselines_on_the_board_change_nothing_about_the_models(self) -> None:
-        models, both = (comparisons(panel("a", "b", "c", *names, seed=3), TESTS) for names in ((), (LEAVE_ONE_OUT, UNIFORM)))
+        models, both = (
+            compare_all_pairs(panel("a", "b", "c", *names, seed=3), TESTS) for names in ((), (LEAVE_ONE_OUT, UNIFORM))
+        )
         of_models = both[both["among"] == AMONG_MODELS].reset_index(drop=True)
         pd.testing.assert_series_equal(models["p_adjusted"], of_models["p_adjusted"])
 
@@ -63,7 +65,7 @@ class TestParsedScores:
         frame = unread(lopsided(seed), "m1", slice(None, None, 4))
         frame.loc[frame.index[::7], "parsed_score"] *= 0.9  # a draw of several that was not read
         readable = frame.assign(score=frame["parsed_score"])
-        for row in comparisons(frame, TESTS).to_dict("records"):
+        for row in compare_all_pairs(frame, TESTS).to_dict("records"):
             expected = by_definition(readable, row["model"], row["other_model"])
             found = {name: row[PARSED[name]] for name in ("n_pairs", "difference", "p")}
             assert found == pytest.approx({name: expected[name] for name in found})
@@ -71,7 +73,7 @@ class TestParsedScores:
 
     def test_a_model_with_a_fifth_unread_is_worse_by_the_policy_alone(self) -> None:
         frame = unread(panel("equal", "often-unread", questions=60, seed=4), "often-unread", slice(None, None, 5))
-        (row,) = comparisons(frame, TESTS).to_dict("records")
+        (row,) = compare_all_pairs(frame, TESTS).to_dict("records")
         assert (row["model"], row["verdict"], row["parsed_verdict"]) == ("equal", "better", "not told apart")
         assert (row["n_pairs"], row["n_parsed_pairs"]) == (60, 48)
         assert row["parsed_note"] == (
@@ -82,7 +84,7 @@ class TestParsedScores:
 
     def test_a_model_that_cannot_be_read_at_all_is_not_compared_by_parsed_scores(self) -> None:
         frame = unread(panel("a", "b", "unread"), "unread", slice(None))
-        table = comparisons(frame, TESTS).set_index("other_model")
+        table = compare_all_pairs(frame, TESTS).set_index("other_model")
         row = table.loc["unread"].iloc[0]
         assert (row["verdict"], row["parsed_verdict"], row["n_parsed_pairs"]) == ("better", "not tested", 0)
         assert row[["parsed_difference", "parsed_low", "parsed_p", "parsed_p_adjusted"]].isna().all()

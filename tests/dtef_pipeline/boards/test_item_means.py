@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dtef_pipeline.boards.item_means import mean_intervals, result_means
+from dtef_pipeline.boards.item_means import compute_mean_intervals, compute_result_means
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
-from dtef_pipeline.statistics.proportions import unit_interval, wilson_interval
+from dtef_pipeline.statistics.proportions import compute_unit_interval, compute_wilson_interval
 from tests.dtef_pipeline.qa.vectors import cases
 
 SCORE_FIELDS = {
@@ -39,7 +39,7 @@ def scores_of(rows: list[Row]) -> pa.Table:
 
 
 def only(rows: list[Row]) -> dict[str, Any]:
-    (found,) = result_means(scores_of(rows), ["suite"]).to_pylist()
+    (found,) = compute_result_means(scores_of(rows), ["suite"]).to_pylist()
     return dict(found)
 
 
@@ -117,7 +117,7 @@ def test_means_are_those_of_a_plain_loop(drawn: list[tuple[str, int, str, float]
     rows: list[Row] = [
         (suite, f"i{item}", f"c{item % 3}", status, value if status == "ok" else None) for suite, item, status, value in drawn
     ]
-    found = result_means(scores_of(rows), ["suite"])
+    found = compute_result_means(scores_of(rows), ["suite"])
     assert found["suite"].to_pylist() == list(dict.fromkeys(row[0] for row in rows))
     for row in found.to_pylist():
         wanted = naive(rows, row["suite"])
@@ -138,7 +138,7 @@ def test_right_and_wrong_items_get_wilson_and_all_else_t() -> None:
 def test_items_that_repeated_draws_agree_on_get_the_interval_of_one_draw() -> None:
     """One of eight right in each of three draws had the interval [0, .75]: it is the values that make Wilson's interval right."""
     thrice: list[Row] = [("s", f"i{at}", "c", "ok", float(at == 0)) for at in range(8)] * 3
-    low, high = wilson_interval(1, 8)
+    low, high = compute_wilson_interval(1, 8)
     found = only(thrice)
     assert (found["score_low"], found["score_high"]) == pytest.approx((float(low), float(high)))
     mixed = only([*thrice[:-1], ("s", "i7", "c", "ok", 1.0)])
@@ -149,7 +149,7 @@ def test_of_few_clusters_the_mean_of_items_has_an_interval_by_items_that_says_so
     """Two subjects with ten items each had no interval at all."""
     rows: list[Row] = [("s", f"i{at}", f"c{at % 2}", "ok", float(at % 3 == 0)) for at in range(20)]
     found = only(rows)
-    low, high = wilson_interval(7, 20)
+    low, high = compute_wilson_interval(7, 20)
     assert (found["score_low"], found["score_high"]) == pytest.approx((float(low), float(high)))
     assert found["interval_kind"] == "wilson"
     assert found["note"] == (
@@ -162,7 +162,7 @@ def test_of_few_clusters_the_mean_of_items_has_an_interval_by_items_that_says_so
 def test_the_interval_of_graded_items_is_that_of_a_mean_within_0_and_1() -> None:
     values = np.random.default_rng(2).random(40)
     found = only([("s", f"i{at}", "c", "ok", float(value)) for at, value in enumerate(values)])
-    low, high = unit_interval(estimate_ratios(values[:, None], np.ones((40, 1))))
+    low, high = compute_unit_interval(estimate_ratios(values[:, None], np.ones((40, 1))))
     assert (found["score_low"], found["score_high"]) == pytest.approx((low[0], high[0]))
     assert high[0] - low[0] == pytest.approx(2 * 2.0227 * stats.sem(values), rel=0.02)
 
@@ -177,7 +177,7 @@ def test_items_of_several_clusters_are_judged_by_whole_clusters() -> None:
     ]
     found = only(rows)
     sums = np.array([items.sum() for items in right], dtype=float)[:, None]
-    low, high = unit_interval(estimate_ratios(sums, sizes[:, None].astype(float)))
+    low, high = compute_unit_interval(estimate_ratios(sums, sizes[:, None].astype(float)))
     assert (found["score_low"], found["score_high"]) == pytest.approx((low[0], high[0]))
     assert found["interval_kind"] == "clustered"
     alone = only([(suite, item, item, status, value) for suite, item, _, status, value in rows])
@@ -205,7 +205,7 @@ def test_nothing_scored_has_no_mean_and_says_so() -> None:
 
 def test_equal_scores_have_the_interval_of_shares() -> None:
     """Items or subjects with one and the same score had no interval, and nearly the same ones a far too narrow one."""
-    low, high = map(float, wilson_interval(4.5, 9))
+    low, high = map(float, compute_wilson_interval(4.5, 9))
     alone = only([("s", f"i{at}", f"c{at}", "ok", 0.5) for at in range(9)])
     together = only([("s", f"i{at}", f"c{at // 2}", "ok", 0.5) for at in range(18)])
     nearly = only([("s", f"i{at}", f"c{at}", "ok", 0.5 + at / 1e4) for at in range(9)])
@@ -216,8 +216,8 @@ def test_equal_scores_have_the_interval_of_shares() -> None:
 
 def test_right_and_wrong_items_are_counted_within_their_group_alone() -> None:
     values, group = np.array([1.0, 0, 1, 0.5, 0.2]), np.array([0, 0, 0, 1, 1])
-    found = mean_intervals(values, group, 3, np.ones(3, dtype=bool), "item")
-    low, high = wilson_interval(2, 3)
+    found = compute_mean_intervals(values, group, 3, np.ones(3, dtype=bool), "item")
+    low, high = compute_wilson_interval(2, 3)
     assert (found.low[0], found.high[0]) == pytest.approx((float(low), float(high)))
     assert found.kind.tolist() == ["wilson", None, None]
     assert found.why_none[1:] == ["no interval: 2 items, at least 5 are needed", ""]
@@ -228,7 +228,7 @@ def test_a_graded_score_that_is_one_everywhere_has_no_interval_of_shares() -> No
     rows: list[Row] = [("s", f"i{at}", f"c{at}", "ok", 1.0) for at in range(3)]
     metrics = ["correct", "passed", "score", "existence", "judged"]
     tables = [scores_of(rows).append_column("metric", pa.array([metric] * 3)) for metric in metrics]
-    found = result_means(pa.concat_tables(tables), ["suite", "metric"]).to_pylist()
+    found = compute_result_means(pa.concat_tables(tables), ["suite", "metric"]).to_pylist()
     assert {row["metric"]: row["interval_kind"] for row in found} == {
         metric: "wilson" if metric in ("correct", "passed") else None for metric in metrics
     }

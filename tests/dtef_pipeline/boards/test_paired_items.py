@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dtef_pipeline.boards.paired_items import compare_boards
-from dtef_pipeline.qa.latest_scores import latest_scores
+from dtef_pipeline.qa.latest_scores import load_latest_scores
 from dtef_pipeline.qa.tables import OF_ONE_BOARD
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 from dtef_pipeline.statistics.multiplicity import holm
@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 
 def compared(rows: Sequence[Row], **given: Any) -> list[dict[str, Any]]:
-    frame = compare_boards(latest_scores(connected(rows)), OF_ONE_BOARD, **given)
+    frame = compare_boards(load_latest_scores(connected(rows)), OF_ONE_BOARD, **given)
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
@@ -121,4 +121,4 @@ def test_of_few_transcripts_the_interval_of_a_difference_is_that_of_items_by_the
 
 def test_models_without_a_shared_item_have_no_row() -> None:
     assert compared([score_row(1.0, model="a", item_id="1"), score_row(1.0, model="b", item_id="2")]) == []
-    assert not len(compare_boards(latest_scores(connected([score_row(1.0)])), OF_ONE_BOARD))
+    assert not len(compare_boards(load_latest_scores(connected([score_row(1.0)])), OF_ONE_BOARD))

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.boards.item_means import pass_rates
+from dtef_pipeline.boards.item_means import compute_pass_rates
 from tests.conftest import SHARED
 from tests.dtef_pipeline.qa.vectors import cases
 
@@ -19,7 +19,7 @@ def rates(outcomes: dict[str, list[float | None]], *ks: int) -> list[dict[str, A
     rows = [("a", item, score) for item, scores in outcomes.items() for score in scores]
     columns = dict(zip(("model", "item_id", "score"), map(list, zip(*rows, strict=True)), strict=True))
     table = pa.table({**columns, "score": pa.array(columns["score"], pa.float64())})
-    return list(pass_rates(table, ["model"], ks).to_pylist())
+    return list(compute_pass_rates(table, ["model"], ks).to_pylist())
 
 
 def test_shared_rates_hold() -> None:
@@ -61,7 +61,7 @@ def test_pass_at_1_of_one_draw_has_the_interval_of_wilson() -> None:
 
 def test_each_model_has_its_rates_in_the_order_of_k() -> None:
     table = pa.table({"model": ["b", "b", "a", "a"], "item_id": ["i", "i", "i", "i"], "score": [1.0, 0.0, 0.0, 0.0]})
-    found = pass_rates(table, ["model"], [1, 2])
+    found = compute_pass_rates(table, ["model"], [1, 2])
     assert found.select(["model", "k", "pass_at_k"]).to_pylist() == [
         {"model": "b", "k": 1, "pass_at_k": 0.5},
         {"model": "b", "k": 2, "pass_at_k": 1.0},

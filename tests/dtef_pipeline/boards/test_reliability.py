@@ -13,7 +13,12 @@ import pyarrow as pa
 import pytest
 from scipy.stats import f, norm, t
 
-from dtef_pipeline.boards.reliability import detectable_difference, model_detectable, reliability, rerun_detectable
+from dtef_pipeline.boards.reliability import (
+    compute_model_detectable,
+    compute_reliability,
+    compute_rerun_detectable,
+    detectable_difference,
+)
 from dtef_pipeline.statistics.cluster_robust import degrees_of_freedom, estimate_ratios
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from tests.made.scores import reference_table, scores_table
@@ -40,7 +45,7 @@ def reliable(scores: pa.Table | list[dict[str, Any]], reference: pa.Table | None
         if reference is not None:
             connection.register("known", reference)
             connection.execute("CREATE TEMP VIEW reference_scores AS FROM known")
-        return reliability(connection, SurveyBoardOptions(**options))
+        return compute_reliability(connection, SurveyBoardOptions(**options))
 
 
 def references(questions: int, others: float | None, population: float, per_cluster: int = 1) -> pa.Table:
@@ -122,9 +127,9 @@ def test_a_known_icc_is_recovered_and_covered() -> None:
 
 
 def test_reruns_differ_by_their_draws_alone() -> None:
-    assert rerun_detectable(0.01, 800) == pytest.approx((1.959964 + 0.841621) * 0.1 * np.sqrt(2 / 800), rel=1e-6)
+    assert compute_rerun_detectable(0.01, 800) == pytest.approx((1.959964 + 0.841621) * 0.1 * np.sqrt(2 / 800), rel=1e-6)
     rng = np.random.default_rng(3)
-    size = rerun_detectable(0.04, 50)
+    size = compute_rerun_detectable(0.04, 50)
     means = 0.2 * rng.standard_normal((2, 20_000, 50)).mean(axis=2)
     differ = np.abs(means[0] + size - means[1]) / (0.2 * np.sqrt(2 / 50)) > norm.ppf(0.975)
     assert differ.mean() == pytest.approx(0.8, abs=0.01)
@@ -153,7 +158,7 @@ def test_a_models_detectable_difference_is_found_in_eighty_percent_of_sets() -> 
     means = differences.sum(axis=1) / counts.sum()
     errors = (differences / 4).std(axis=1, ddof=1) / np.sqrt(clusters)
     assert (np.abs(means + size) / errors > t.ppf(0.975, 29)).mean() == pytest.approx(0.8, abs=0.03)
-    assert np.mean([model_detectable(row, counts) for row in differences[:400]]) == pytest.approx(size, rel=0.02)
+    assert np.mean([compute_model_detectable(row, counts) for row in differences[:400]]) == pytest.approx(size, rel=0.02)
 
 
 def test_without_reference_scores_or_with_few_questions_the_note_says_so() -> None:

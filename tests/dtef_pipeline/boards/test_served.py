@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from dtef_pipeline.boards.served import mixed_served, split_served
+from dtef_pipeline.boards.served import list_mixed_served, split_served
 
 SAME = ("prompt_id", "model_variant", "snapshot", "draw")
 
@@ -30,11 +30,11 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 def test_a_model_of_two_in_one_snapshot_is_told_with_both_and_their_counts(connection: duckdb.DuckDBPyConnection) -> None:
     """The board mixed them without a word."""
-    (line,) = mixed_served(connection, "responses")
+    (line,) = list_mixed_served(connection, "responses")
     assert "m in snapshot a was served by 2 models" in line
     assert "old (2 responses) and new (1 response)" in line
-    assert list(mixed_served(connection, "responses", "a")) == [line]
-    assert list(mixed_served(connection, "responses", "b")) == []
+    assert list(list_mixed_served(connection, "responses", "a")) == [line]
+    assert list(list_mixed_served(connection, "responses", "b")) == []
 
 
 def test_each_of_them_has_a_name_of_its_own_and_no_row_is_lost(connection: duckdb.DuckDBPyConnection) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS
-from dtef_pipeline.rubric.blueprint.blueprint_rows import blueprint_tables
+from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES
 from resources.warehouse import Warehouse
@@ -31,7 +31,7 @@ def house(state: Path) -> Warehouse:
     (state / "letter.yml").write_text(LETTER, encoding="utf-8")
     read = read_blueprint(state / "letter.yml", "letter")
     assert read.blueprint is not None
-    for table, rows in blueprint_tables(read, read.blueprint, "letter.yml")._asdict().items():
+    for table, rows in build_blueprint_tables(read, read.blueprint, "letter.yml")._asdict().items():
         made.write(table, rows, blueprint="letter")
     made.write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="letter", snapshot="base")
     made.write("qa_judgements", QA_JUDGEMENTS.empty_table(), suite="gsm8k", part="all", snapshot="base")

@@ -9,7 +9,7 @@ import pytest
 
 from dtef_pipeline.cli.survey.after_run import _COMPARED
 from dtef_pipeline.cli.survey.columns import explained
-from dtef_pipeline.survey.boards.meanings import EXPERIMENT, PLAIN, meanings, view_columns
+from dtef_pipeline.survey.boards.meanings import EXPERIMENT, PLAIN, list_meanings, view_columns
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from tests.dtef_pipeline.cli.commands import CHOSEN, ok, refused
 
@@ -63,7 +63,7 @@ def test_the_help_of_a_command_explains_what_it_shows(command: str, table: str) 
 
 def test_every_column_that_can_be_shown_is_plain_or_explained() -> None:
     for view in PUBLISHED:
-        assert {*view_columns(view.name)} <= {*PLAIN, *meanings(view.name)}, view.name
+        assert {*view_columns(view.name)} <= {*PLAIN, *list_meanings(view.name)}, view.name
     assert {*_COMPARED} <= {*PLAIN, *EXPERIMENT}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dtef_pipeline.cli.doctor import DOCTOR_CHECKS
 from resources.responses.store import ResponseStore
-from resources.sandbox.run import FoundLevel
+from resources.sandbox.run import SandboxLevel
 from resources.settings import Settings
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef
@@ -50,10 +50,10 @@ def test_a_sandbox_that_the_variable_keeps_from_a_better_level_names_the_variabl
 ) -> None:
     """It said to install bubblewrap, which was there: what kept it from use was DTEF_SANDBOX."""
 
-    def found_level(asked: str) -> FoundLevel:
-        return FoundLevel("sandlock", {}) if asked == "auto" else FoundLevel(level, {})
+    def found_level(asked: str) -> SandboxLevel:
+        return SandboxLevel("sandlock", {}) if asked == "auto" else SandboxLevel(level, {})
 
-    monkeypatch.setattr("resources.sandbox.run.found_level", found_level)
+    monkeypatch.setattr("resources.sandbox.run.choose_level", found_level)
     monkeypatch.setenv("DTEF_SANDBOX", wish)
     found = findings()["sandbox"]
     assert found["state"] == "warning"
@@ -62,14 +62,14 @@ def test_a_sandbox_that_the_variable_keeps_from_a_better_level_names_the_variabl
 
 
 def test_a_sandbox_without_any_better_level_says_what_to_install(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.sandbox.run.found_level", lambda _: FoundLevel(None, {}))
+    monkeypatch.setattr("resources.sandbox.run.choose_level", lambda _: SandboxLevel(None, {}))
     for wish in ("auto", "off"):
         monkeypatch.setenv("DTEF_SANDBOX", wish)
         assert "install bubblewrap" in findings()["sandbox"]["remedy"]
 
 
 def state_of(check: str) -> tuple[str, str]:
-    found = DOCTOR_CHECKS[check](Settings.from_environment())
+    found = DOCTOR_CHECKS[check](Settings.read_environment())
     return found.state, f"{found.found}: {found.remedy}"
 
 
@@ -113,7 +113,7 @@ def test_a_damaged_store_says_to_put_a_backup_in_its_place(state: Path, monkeypa
     with ResponseStore(state / "responses.sqlite") as store:
         store.add([response(1)])
     assert state_of("response store")[0] == "ok"
-    monkeypatch.setattr("resources.responses.damage.damage_of", lambda path, within_s: "Page 7 is never used")
+    monkeypatch.setattr("resources.responses.damage.find_damage", lambda path, within_s: "Page 7 is never used")
     found, said = state_of("response store")
     assert (found, "Page 7" in said, "backup" in said) == ("problem", True, True)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dtef_pipeline.cli.models import as_known
+from dtef_pipeline.cli.models import resolve_model_names
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.made.qa_files import write_sums
 
@@ -18,7 +18,7 @@ def test_a_provider_and_a_name_are_a_litellm_string_unless_a_model_is_called_tha
     (state / "models.yaml").write_text(yaml.safe_dump({"models": {"own:mine": {"model": "openai/x"}}}), encoding="utf-8")
     monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
     given = ["openai:gpt-4o-mini", "groq:meta-llama/llama-4@temperature=0.7", "own:mine", "own:mine@temperature=0.7", "a b:c"]
-    assert as_known(given) == ("openai/gpt-4o-mini", "groq/meta-llama/llama-4@temperature=0.7", *given[2:])
+    assert resolve_model_names(given) == ("openai/gpt-4o-mini", "groq/meta-llama/llama-4@temperature=0.7", *given[2:])
 
 
 def test_estimate_takes_it(state: Path) -> None:

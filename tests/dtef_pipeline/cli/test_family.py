@@ -12,10 +12,10 @@ import pytest
 
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.cli import drift
-from dtef_pipeline.drift.models import model_drift
-from dtef_pipeline.drift.rule import rule_table
+from dtef_pipeline.drift.models import compute_model_drift
+from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.families import FAMILIES, TABLES
-from dtef_pipeline.rubric.rolled_up import JUDGED_READ, validity_tables
+from dtef_pipeline.rubric.rolled_up import JUDGED_READ, build_validity_tables
 from dtef_pipeline.rubric.watched_drift import WATCHED
 from dtef_pipeline.tables import COSTS
 from resources.responses.store import ResponseStore
@@ -46,9 +46,9 @@ def house(state: Path) -> Warehouse:
     """Two blueprints in two snapshots, with the tables that roll-ups make of them, and costs that a hand can add up."""
     kept = keep(made_tables(2, 3, 6, snapshots=("2026-01-01", "2026-01-03")), state / "warehouse")
     warehouse = kept
-    ruled = warehouse.query(lambda connection: rule_table(connection, WATCHED), only=WATCHED.reads)
+    ruled = warehouse.query(lambda connection: build_rule_table(connection, WATCHED), only=WATCHED.reads)
     kept.write("drift_rule", ruled, family="rubric")
-    validity = warehouse.query(lambda made: validity_tables(made, nothing_stored), only=JUDGED_READ)
+    validity = warehouse.query(lambda made: build_validity_tables(made, nothing_stored), only=JUDGED_READ)
     kept.write("rubric_judges", validity["rubric_judges"])
     names = ("role", "model", "answered", "calls", "cost_usd", "unpriced")
     rows = [dict(zip(names, row, strict=True)) | {"prompt_tokens": 1, "completion_tokens": 1} for row in SPENT]
@@ -159,13 +159,13 @@ def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3
     house: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert dtef("drift", "--family", "rubric", "--fail-on", "drift").exit_code == 4
-    found = house.query(lambda connection: model_drift(connection, WATCHED), only=WATCHED.reads)
+    found = house.query(lambda connection: compute_model_drift(connection, WATCHED), only=WATCHED.reads)
     for verdict, code in (("drift", 3), ("watch", 3), (None, 5)):
         rows = [
             {**row, "verdict": verdict, "night_verdict": None, "shift": 0.1, "moved": []} for row in found.checks.to_pylist()
         ]
         made = replace(found, checks=pa.Table.from_pylist(rows, schema=found.checks.schema), rows=tuple(rows))
-        monkeypatch.setattr(drift, "model_drift", lambda *_, made=made, **__: made)
+        monkeypatch.setattr(drift, "compute_model_drift", lambda *_, made=made, **__: made)
         result = dtef("drift", "--family", "rubric", "--fail-on", "watch", "--json")
         assert result.exit_code == code
     assert "openai/model-0, judged by standard(" in result.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.games.persona_results import game_results
+from dtef_pipeline.games.persona_results import compute_game_results
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, LEAGUE_SPACE
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused, use
@@ -29,7 +29,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     at = {**LEAGUE_SPACE.levels("poker/made"), "snapshot": "base"}
     house.write("episode_scores", connection.sql("FROM episode_scores").to_arrow_table().cast(EPISODE_SCORES), **at)
     house.write("episode_turns", EPISODE_TURNS.empty_table(), **at)
-    house.write("persona_results", game_results(connection))
+    house.write("persona_results", compute_game_results(connection))
     use(tmp_path, monkeypatch)
     return house
 
@@ -98,7 +98,7 @@ def test_refusals_and_moves_made_for_a_player_stand_beside_every_metric(house: W
     rows = list(scored_games("shy", "baseline/a", {1: (1, 1)}))
     for metric, rate in zip(form, (0.5, 0.25), strict=True):
         rows += scored_games("shy", "baseline/a", {1: (rate, rate)}, metric)
-    results = game_results(connected_scores(rows))
+    results = compute_game_results(connected_scores(rows))
     house.write("persona_results", results)
     (row,) = strict(ok(*BOARD, "--json"))
     assert (row["metric"], row["refused_rate"], row["default_rate"]) == ("expected_return", 0.5, 0.25)
@@ -114,7 +114,7 @@ def test_rows_of_several_snapshots_name_them_and_one_can_be_chosen(house: Wareho
     arrays = [pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODE_SCORES]
     house.write("episode_scores", pa.table(arrays, schema=EPISODE_SCORES), **at, snapshot="later")
     with house.connect() as connection:
-        house.write("persona_results", game_results(connection))
+        house.write("persona_results", compute_game_results(connection))
     found = {row["player"]: (row["snapshot"], row["mean"]) for row in strict(ok(*BOARD, "--json"))}
     assert found == {"little": ("later", 2.5), "much": ("base", 2.0), "other": ("base", 1.0)}
     assert "n episodes  snapshot" in ok(*BOARD)

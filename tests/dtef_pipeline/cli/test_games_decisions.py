@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.games.exact.decision_points import decision_points
-from dtef_pipeline.games.exact.strategy_values import values_of_probabilities
+from dtef_pipeline.games.exact.decision_points import list_decision_points
+from dtef_pipeline.games.exact.strategy_values import compute_exact_values
 from tests.dtef_pipeline.cli.commands import dtef, ok, query, refused, serve_as
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.small_poker import small_poker
@@ -47,8 +47,8 @@ def shown(*words: object) -> dict[str, dict[str, Any]]:
 
 def test_a_known_strategy_is_read_off_and_nothing_is_asked_twice(server: FakeLLM) -> None:
     game = small_poker("kuhn")
-    played = {point.id: {point.legal[0]: 0.75, point.legal[-1]: 0.25} for point in decision_points(game)}
-    exact = values_of_probabilities(game, played)
+    played = {point.id: {point.legal[0]: 0.75, point.legal[-1]: 0.25} for point in list_decision_points(game)}
+    exact = compute_exact_values(game, played)
     (row,) = strict(ok(*ASKS_KUHN, "--estimate", "--json"))
     assert (row["replayed"], row["calls"], len(server.calls)) == (0, 12 * DRAWS, 0)
     assert row["cost_usd"] > 0

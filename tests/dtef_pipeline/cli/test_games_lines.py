@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.cli.games.games_play import choice_lines, commands_in, typed_text
+from dtef_pipeline.cli.games.games_play import format_choices, parse_typed_line, split_commands
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import SpokenScenario
 from tests.dtef_pipeline.cli.commands import ok
@@ -37,42 +37,42 @@ def an_allocation_of_seed_1() -> tuple[Any, Any]:
     ],
 )
 def test_a_semicolon_within_braces_or_quotes_parts_no_commands(text: str, commands: list[str]) -> None:
-    assert commands_in(text) == commands
+    assert split_commands(text) == commands
 
 
 @given(st.text(st.sampled_from('{};" \\a'), max_size=40))
 def test_nothing_but_semicolons_and_spaces_is_lost_from_commands(text: str) -> None:
-    assert "".join("".join(commands_in(text)).split()).replace(";", "") == "".join(text.split()).replace(";", "")
+    assert "".join("".join(split_commands(text)).split()).replace(";", "") == "".join(text.split()).replace(";", "")
 
 
 @pytest.mark.parametrize("piece", ['"', "{", '{"a', '"\\'])
 def test_commands_of_any_length_are_parted_in_no_time(piece: str) -> None:
     started = time.process_time()
-    commands_in(piece * 20_000)
+    split_commands(piece * 20_000)
     assert time.process_time() - started < 3
 
 
 def test_a_question_mark_lists_one_choice_per_line_as_people_read_it() -> None:
     game, state = an_allocation_of_seed_1()
-    lines = choice_lines(game, game.legal(state, 0))
+    lines = format_choices(game, game.legal(state, 0))
     assert isinstance(game, SpokenScenario)
     assert lines[0] == "   1  A: boat, clock, drum, lamp; B: nothing"
     assert lines[-1] == "  17  say nothing"
     assert len(set(lines)) == len(lines) == 17
-    assert choice_lines(ShowCards(), ("wait", "show")) == ["  1  wait", "  2  show"]
+    assert format_choices(ShowCards(), ("wait", "show")) == ["  1  wait", "  2  show"]
 
 
 def test_numbers_in_a_row_are_listed_as_a_range_and_mean_themselves() -> None:
     auction = an_auction()
     legal = auction.legal(auction.reset(1, (0, 1)), 0)
-    assert choice_lines(auction, legal) == ["  bid 0 .. bid 100"]
-    assert typed_text("37", auction, legal) == "ACTION: 37"
-    assert choice_lines(ShowCards(), ("fold", *legal[5:40], "bid 50")) == ["  fold", "  bid 5 .. bid 39", "  bid 50"]
+    assert format_choices(auction, legal) == ["  bid 0 .. bid 100"]
+    assert parse_typed_line("37", auction, legal) == "ACTION: 37"
+    assert format_choices(ShowCards(), ("fold", *legal[5:40], "bid 50")) == ["  fold", "  bid 5 .. bid 39", "  bid 50"]
 
 
 def test_many_choices_are_listed_in_part() -> None:
     legal = tuple(f"go {number} steps" for number in range(150))
-    lines = choice_lines(ShowCards(), legal)
+    lines = format_choices(ShowCards(), legal)
     assert len(lines) == 101
     assert lines[-1] == "  and 50 other choices, up to 150  go 149 steps"
 
@@ -81,12 +81,12 @@ def test_each_choice_may_be_typed_by_its_number_or_as_it_is_listed() -> None:
     game, state = an_allocation_of_seed_1()
     legal = game.legal(state, 0)
     for number, command in enumerate(legal, 1):
-        for typed in (str(number), f"Yours, I hope => {number}", game.choice_words(command).upper()):
-            read = game.read(typed_text(typed, game, legal), state, 0)
+        for typed in (str(number), f"Yours, I hope => {number}", game.describe_choice(command).upper()):
+            read = game.read(parse_typed_line(typed, game, legal), state, 0)
             assert read == command if "=>" not in typed else '"words":"Yours, I hope"' in read, typed
-    assert typed_text("2", ShowCards(), ("wait", "show")) == "ACTION: show"
+    assert parse_typed_line("2", ShowCards(), ("wait", "show")) == "ACTION: show"
     with pytest.raises(ConfigError, match="3: no choice of that number; allowed: 1 to 2"):
-        typed_text("3", ShowCards(), ("wait", "show"))
+        parse_typed_line("3", ShowCards(), ("wait", "show"))
 
 
 def test_a_person_talks_in_words_and_then_offers() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from dtef_pipeline.cli.opened_warehouse import query_rounds
-from dtef_pipeline.survey.boards.linked import question_clusters
+from dtef_pipeline.survey.boards.linked import load_question_clusters
 from dtef_pipeline.survey.tables import SCORES, SURVEY_RESPONSES
 from resources.warehouse import Warehouse
 
@@ -31,8 +31,8 @@ def test_a_battery_of_another_round_holds_questions_together_where_one_round_alo
     for round_id in ("R1", "R2"):
         house.write("scores", SCORES.empty_table(), round=round_id, segment="age:18-25", snapshot="base")
     warehouse, tables = house, ("scores", "survey_responses")
-    alone = warehouse.query(question_clusters, only=tables, first=["R2"])
+    alone = warehouse.query(load_question_clusters, only=tables, first=["R2"])
     assert alone["cluster"].nunique() == 2
-    linked = query_rounds(warehouse, question_clusters, tables, ["R2"])
+    linked = query_rounds(warehouse, load_question_clusters, tables, ["R2"])
     assert linked["cluster"].nunique() == 1
-    assert query_rounds(warehouse, question_clusters, tables, [])["cluster"].nunique() == 1
+    assert query_rounds(warehouse, load_question_clusters, tables, [])["cluster"].nunique() == 1

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from assets.launch import Launched
+from assets.launch import LaunchResult
 from dtef_pipeline.cli import main
 from dtef_pipeline.cli.reported import UNEXPECTED
 from dtef_pipeline.identity import digest
-from dtef_pipeline.qa.prompt_rows import AskedHow, plain_prompts
+from dtef_pipeline.qa.prompt_rows import AskSettings, build_plain_prompts
 from dtef_pipeline.qa.tables import QA_SCORES
 from resources.item_files import ITEM_NOTES, QaSource
 from resources.warehouse import Warehouse
@@ -94,7 +94,7 @@ def is_path(parameter: click.Parameter) -> bool:
 @pytest.fixture
 def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything up to the start of a run or of Dagster's web page, which takes seconds, is real."""
-    monkeypatch.setattr("assets.launch.materialize", lambda *_, **__: Launched((), ()))
+    monkeypatch.setattr("assets.launch.materialize", lambda *_, **__: LaunchResult((), ()))
     monkeypatch.setattr("dtef_pipeline.cli.serving.serve_ui.subprocess.Popen", lambda *_, **__: Ended())
     monkeypatch.setattr("dtef_pipeline.cli.serving.serve_ui.signal.signal", lambda *_: None)
 
@@ -115,7 +115,7 @@ def state_of_its_own(scored: Path, state: Path, monkeypatch: pytest.MonkeyPatch)
 def keep_items(house: Warehouse) -> None:
     """One question that was asked and answered, so that the commands of questions have something to read."""
     at = {"suite": ROWERS.suite, "part": ROWERS.part}
-    prompts = plain_prompts([ROWERS], [], AskedHow()).qa_prompts
+    prompts = build_plain_prompts([ROWERS], [], AskSettings()).qa_prompts
     house.write("qa_items", rows_of_items(ROWERS), **at)
     house.write("qa_prompts", prompts, **at)
     house.write("qa_responses", responses_to(ROWERS, "#### 12"), **at, snapshot="base")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resources.sandbox.run import found_level
+from resources.sandbox.run import choose_level
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef, ok
 from tests.dtef_pipeline.qa.vectors import cases
@@ -28,7 +28,7 @@ PAGES = [{"page_content": "Ada kept the light."}, {"page_content": "Bo mended â€
 @pytest.fixture
 def sandbox() -> None:
     """Tests that need it are skipped where no code can be run without `--trust-answers`."""
-    if (found := found_level()).level is None:
+    if (found := choose_level()).level is None:
         pytest.skip(f"no sandbox: {found.words}")
 
 
@@ -90,7 +90,7 @@ def test_without_a_sandbox_there_is_no_score_and_the_reason_is_told(monkeypatch:
 
 
 def test_where_answers_are_trusted_limits_alone_are_enough_and_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
-    if (found := found_level("rlimits", trust_answers=True)).level is None:
+    if (found := choose_level("rlimits", trust_answers=True)).level is None:
         pytest.skip(f"no sandbox: {found.words}")
     monkeypatch.setenv("DTEF_SANDBOX", "rlimits")
     (one,) = scored(code("    return x + y\n"), options=("--trust-answers",))

@@ -92,7 +92,7 @@ def test_trust_in_answers_reaches_the_stage_that_runs_programs(monkeypatch: pyte
 
 def test_anchors_are_judged_by_the_same_scale_and_within_the_same_budget(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name_panel(state, monkeypatch, rubric={"scale": 10}, qa={"daily_budget": 2, "allow_unpriced": ["j"], "strict": True})
-    settings, given = Settings.from_environment(), {"judges": (), "judges_file": None, "anchors": 5, "anchor_seed": 0}
+    settings, given = Settings.read_environment(), {"judges": (), "judges_file": None, "anchors": 5, "anchor_seed": 0}
     assert anchors.ANCHORED["rubric"].with_panel(given, settings)["scale"] == 10
     of_qa = anchors.ANCHORED["qa"].with_panel(given, settings)
     assert (of_qa["daily_budget"], of_qa["allow_unpriced"], "strict" in of_qa) == (2, ["j"], False)

@@ -91,7 +91,7 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     assert "nothing to compare" in refused("preference", "board", "--partition", "other", "--metric", "made*")
     assert "--partition x: no votes; allowed: all, judged, made, other" in refused("preference", "board", "--partition", "x")
 
-    with VoteStore(Settings.from_environment().responses_url) as store:
+    with VoteStore(Settings.read_environment().responses_url) as store:
         store.void(store.votes()[0][0], "test", "a mistake")
     assert "the votes have changed since" in dtef("preference", "board").stderr
     (file,) = (voted / "warehouse" / "preference_scores").rglob("*.parquet")
@@ -139,7 +139,7 @@ def test_without_votes_the_board_says_what_makes_it(state: Path) -> None:
     assert "no votes yet" in refused("preference", "board", "--refresh")
     store_votes(1)
     ok("preference", "board", "--refresh")
-    with VoteStore(Settings.from_environment().responses_url) as store:
+    with VoteStore(Settings.read_environment().responses_url) as store:
         store.void(store.votes()[0][0], "test", "a mistake")
     assert "there were no votes" in refused("preference", "board", "--refresh")
     assert "there were no votes" in refused("preference", "board")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.votes.vote_store import VoteStore, votes_of_store
+from resources.votes.vote_store import VoteStore, read_player_votes
 from tests.dtef_pipeline.cli.commands import ok, refused
 
 
@@ -26,7 +26,7 @@ def test_rows_end_where_lines_of_a_csv_end(state: Path) -> None:
     (state / "v.csv").write_text("left,right,choice\nx\x85z,y\x0cw\u2028v,A\n", encoding="utf-8")
     assert "1 vote added" in ok("import", "votes", state / "v.csv")
     with VoteStore(state / "responses.sqlite") as votes:
-        (vote,) = votes_of_store(votes)
+        (vote,) = read_player_votes(votes)
     assert {vote.left, vote.right} == {"x\x85z", "y\x0cw\u2028v"}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import add_rows
@@ -24,8 +24,8 @@ ALWAYS_FIRST = "<reflection>The first.</reflection><classification>CLASS_A</clas
 def paired(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
     responses = written(items=6)
-    with VoteStore(Settings.from_environment().responses_url) as store:
-        store.add_pairs(responses, new_pairs(responses), who="test")
+    with VoteStore(Settings.read_environment().responses_url) as store:
+        store.add_pairs(responses, make_new_pairs(responses), who="test")
     return state
 
 
@@ -91,8 +91,8 @@ def test_a_judge_says_what_it_judges_of_its_own_maker_and_can_leave_it_out(
     """A model judged its own responses without a word."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
     responses = written(("alpha", "beta", "openai/fake[temperature=1]"), items=3)
-    with VoteStore(Settings.from_environment().responses_url) as store:
-        store.add_pairs(responses, new_pairs(responses, per_item=3), who="test")
+    with VoteStore(Settings.read_environment().responses_url) as store:
+        store.add_pairs(responses, make_new_pairs(responses, per_item=3), who="test")
     name_panel(state, monkeypatch, preference={"no_own_judge": True})
     said, asked = judged(state, monkeypatch, lambda call: ALWAYS_FIRST)
     write_panel(preference={})
@@ -120,7 +120,7 @@ def test_a_person_is_refused_under_a_judges_id_and_a_judge_says_what_such_votes_
         ("preference", "votes", "--consent", vote["reviewer"]),
     ):
         assert "belongs to a judge" in refused(*command)
-    with VoteStore(Settings.from_environment().responses_url) as store:
+    with VoteStore(Settings.read_environment().responses_url) as store:
         record = store.vote_record(Ballot(store.waiting(vote["reviewer"])[0], vote["reviewer"], "A", 3), store.clock())
         store.database.write(lambda connection: add_rows(connection, store.database, "vote", [record]))
     said, _ = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST)

@@ -17,7 +17,7 @@ from dtef_pipeline.games.games_paired import ASKED_AGAIN
 from dtef_pipeline.preference.vote_files import vote_columns
 from dtef_pipeline.preference.vote_fit import fit_votes
 from dtef_pipeline.preference.votes import PlayersVote
-from resources.votes.vote_store import VoteStore, votes_of_store
+from resources.votes.vote_store import VoteStore, read_player_votes
 from resources.warehouse import TABLES, Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.made.voted import VOTES, need_votes, real_votes
@@ -161,7 +161,7 @@ def test_a_reviewer_votes_at_the_terminal_until_nothing_is_left(house: Warehouse
     after = refused("preference", "vote", "--pair", vote.pair_id, "--reviewer", "zoe", "--choice", "B", "--confidence", 1)
     assert "was voided: it counts no more, and no other takes its place" in " ".join(after.split())
     with store(state) as votes:
-        assert len(votes_of_store(votes)) == 2
+        assert len(read_player_votes(votes)) == 2
     ok("export", "votes", state / "x.jsonl", "--no-justifications", "--by", "admin")
     assert "well put" not in (state / "x.jsonl").read_text()
     done = json.loads(ok("preference", "votes", "--actions", "--json"))
@@ -219,10 +219,10 @@ def test_real_votes_come_in_and_travel_without_a_change(state: Path, monkeypatch
     assert "nothing added" in ok(*command, *known)
     ok("export", "votes", state / "a.jsonl.gz")
     with store(state) as votes:
-        found = sorted((vote.item_id, *_preferred(vote)) for vote in votes_of_store(votes))
+        found = sorted((vote.item_id, *_preferred(vote)) for vote in read_player_votes(votes))
         assert votes.next_pair("somebody") is not None
         published = json.loads((real / "fits.json").read_text(encoding="utf-8"))["scores"]
-        assert fitted(votes_of_store(votes)) == pytest.approx(
+        assert fitted(read_player_votes(votes)) == pytest.approx(
             {row["model"]: row["beta_half_tie"] for row in published}, abs=1e-4
         )
     better = {"A": "left", "B": "right"}
@@ -255,7 +255,7 @@ def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
     (state / "v.csv").write_text("left,right,choice\nx,y,A\nx,y,B\ny,x,A\n")
     assert "2 responses, 1 pair, 3 votes added" in ok("import", "votes", state / "v.csv")
     with store(state) as votes:
-        assert sorted(getattr(vote, vote.preferred) for vote in votes_of_store(votes)) == ["x", "y", "y"]
+        assert sorted(getattr(vote, vote.preferred) for vote in read_player_votes(votes)) == ["x", "y", "y"]
         assert votes.next_pair("somebody") is None
     for text, said in (
         ("left,right,choice,choice\n", r"v\.csv:1: the column choice stands 2 times"),
@@ -282,9 +282,9 @@ def test_texts_that_are_the_same_but_for_white_space_count_and_are_not_served(st
     (state / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
     ok("import", "votes", state / "v.csv", "--responses", state / "r.jsonl")
     with store(state) as votes:
-        assert len(votes_of_store(votes)) == 2
+        assert len(read_player_votes(votes)) == 2
         (served,) = votes.waiting("somebody", 9)
-        assert "No." in votes.served(served)[2:]
+        assert "No." in votes.reviewer_view(served)[2:]
 
 
 FORM = "You may think first, in a few sentences. Then end your reply with a line of the form ACTION."
@@ -328,7 +328,7 @@ def test_episodes_of_one_deal_seat_and_opponent_become_pairs_of_transcripts(
     with store(state) as votes:
         (item,) = {pair.item_id for pair in votes.pairs("games")}
         assert item == "poker/kuhn/v1/17/0/baseline/random"
-        served = [votes.served(pair.pair_id) for pair in votes.pairs("games")]
+        served = [votes.reviewer_view(pair.pair_id) for pair in votes.pairs("games")]
     assert {one.prompt for one in served} == {f"The rules.\n\n{FORM}\n\nYou hold a king."}
     texts = {text for one in served for text in (one.run_a, one.run_b)}
     assert len(texts) == 3

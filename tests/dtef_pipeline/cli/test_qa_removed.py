@@ -58,4 +58,4 @@ def test_a_panel_names_no_model_that_has_no_scores(tmp_path: Path, monkeypatch: 
     (tmp_path / "panel.yaml").write_text("drift: {since: {someold: 2026-01-01}}\n", encoding="utf-8")
     monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
     with pytest.raises(ConfigError, match=r"since\.someold: the panel asks no such model, and none has scores"):
-        panel_drift(Settings.from_environment(), Warehouse(tmp_path / "warehouse"))
+        panel_drift(Settings.read_environment(), Warehouse(tmp_path / "warehouse"))

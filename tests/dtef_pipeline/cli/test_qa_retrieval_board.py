@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.qa.suite_boards import retrieval_means
+from dtef_pipeline.qa.suite_boards import compute_retrieval_means
 from dtef_pipeline.qa.tables import QA_RETRIEVAL
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused
@@ -38,7 +38,7 @@ def found(part: str) -> pa.Table:
 
 
 def test_means_are_per_part_and_condition() -> None:
-    frame = retrieval_means(pa.concat_tables([found("a"), found("b")]).to_pandas())
+    frame = compute_retrieval_means(pa.concat_tables([found("a"), found("b")]).to_pandas())
     assert list(zip(frame["part"], frame["condition"], frame["n_items"], strict=True)) == [
         (part, how, len(items)) for part in "ab" for how, items in FOUND.items()
     ]

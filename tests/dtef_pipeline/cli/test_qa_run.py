@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dtef_pipeline.cli.started_runs import dagster_instance
+from dtef_pipeline.cli.started_runs import open_dagster_instance
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.fake_llm_server import Call, FakeLLM
@@ -79,7 +79,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         story.tell("nobody named", "run", "--judge", "judge", "--snapshot", "imported", "--part", "gsm8k/*", "--no-roll-ups")
         story.tell("first", "run", *ASKED)
         story.tell("again", "run", *ASKED)
-        with dagster_instance() as instance:
+        with open_dagster_instance() as instance:
             story.tags = dict(instance.get_runs(limit=1)[0].tags)
         judging = ("run", "--from", "judge", "--part", "gsm8k/*", "--judge", "judge", "--no-roll-ups")
         story.tell("judged", *judging)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from assets.launch import Launched
+from assets.launch import LaunchResult
 from dtef_pipeline.cli.qa import qa_socioscope
 from resources.warehouse import Warehouse
 from tests.conftest import ROOT
@@ -166,7 +166,9 @@ def asked(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakeLL
         (state / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
         monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
         # Boards over all parts take most of the time, and have tests of their own.
-        monkeypatch.setattr("dtef_pipeline.cli.started_runs.roll_up", lambda instance, family, metric=None: Launched((), ()))
+        monkeypatch.setattr(
+            "dtef_pipeline.cli.started_runs.roll_up", lambda instance, family, metric=None: LaunchResult((), ())
+        )
         yield server, players
 
 

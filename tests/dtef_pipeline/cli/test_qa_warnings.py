@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from dtef_pipeline.asking.request import LAST_ERROR
-from dtef_pipeline.cli.family_run import GivenRun, failed_calls
-from dtef_pipeline.cli.qa.qa_run import QA_RUN, look_ups_that_failed
-from dtef_pipeline.cli.started_runs import unanswered_lines
+from dtef_pipeline.cli.family_run import RunContextOfCommand, list_failed_calls
+from dtef_pipeline.cli.qa.qa_run import QA_RUN, list_failed_look_ups
+from dtef_pipeline.cli.started_runs import describe_unanswered
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.qa.prompt_rows import AskedHow
+from dtef_pipeline.qa.prompt_rows import AskSettings
 from dtef_pipeline.qa.settings import QaSettings
 from dtef_pipeline.qa.tables import QA_TABLES
 from dtef_pipeline.qa.transcripts.remote import REMOTE
@@ -36,14 +36,14 @@ def test_models_whose_calls_failed_are_counted_over_all_parts(tmp_path: Path) ->
     birds = responses_to(BIRD, None, model="b")
     house.write("qa_responses", birds, suite="mmlu", part="sea_birds", snapshot="base")
     house.write("qa_responses", birds, suite="mmlu", part="sea_birds", snapshot="night-2")
-    given = GivenRun(FAMILY_BY_NAME["qa"], QaSettings(), RunFlags(), Settings.from_environment(), house)
-    assert list(failed_calls(QA_RUN, given, ["gsm8k/all", "mmlu/sea_birds"])) == [
+    given = RunContextOfCommand(FAMILY_BY_NAME["qa"], QaSettings(), RunFlags(), Settings.read_environment(), house)
+    assert list(list_failed_calls(QA_RUN, given, ["gsm8k/all", "mmlu/sea_birds"])) == [
         "warning: b: 2 responses of 3 failed; the same command asks again",
         "warning: c: 1 response of 1 failed; the same command asks again",
     ]
-    assert list(failed_calls(QA_RUN, given, ["mmlu/winds"])) == []
+    assert list(list_failed_calls(QA_RUN, given, ["mmlu/winds"])) == []
     judging = replace(given, beside=RunFlags(first="judge"))
-    assert list(failed_calls(QA_RUN, judging, ["gsm8k/all"])) == [], "the same command would not ask again"
+    assert list(list_failed_calls(QA_RUN, judging, ["gsm8k/all"])) == [], "the same command would not ask again"
 
 
 def test_what_a_budget_ended_is_told_with_the_error_of_the_last_call() -> None:
@@ -55,20 +55,20 @@ def test_what_a_budget_ended_is_told_with_the_error_of_the_last_call() -> None:
         ("m", "answered", None),
         ("a", "error", "x"),
     ]
-    assert list(unanswered_lines(calls)) == [
+    assert list(describe_unanswered(calls)) == [
         "warning: a: 1 response of 1 failed (x); the same command asks again",
         "warning: m: 2 responses of 3 missing, because a budget was reached (m: HTTP 500); the same command continues",
     ]
 
 
 def test_look_ups_that_failed_are_counted_with_their_reasons(tmp_path: Path) -> None:
-    house, how = Warehouse(tmp_path / "warehouse"), AskedHow(retriever=REMOTE)
+    house, how = Warehouse(tmp_path / "warehouse"), AskSettings(retriever=REMOTE)
     condition = how.condition((), about_documents=True)
     problems = [None, "it answered 403", "it answered 403", "no list"]
     rows = [{"item_id": str(at), "condition": condition, "problem": one} for at, one in enumerate(problems)]
     house.write(
         "qa_context", pa.Table.from_pylist(rows, schema=QA_TABLES["qa_context"].schema), suite="socioscope", part="talks"
     )
-    (line,) = look_ups_that_failed(house, ["socioscope/talks"], how)
+    (line,) = list_failed_look_ups(house, ["socioscope/talks"], how)
     assert line.startswith("warning: 3 look-ups of 4 failed, so that nobody was asked: it answered 403 (2); no list (1)")
-    assert list(look_ups_that_failed(house, ["socioscope/talks"], AskedHow())) == []
+    assert list(list_failed_look_ups(house, ["socioscope/talks"], AskSettings())) == []

@@ -16,9 +16,9 @@ from dtef_pipeline.families import TABLES
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES, RUBRIC_TABLES
-from dtef_pipeline.rubric.rolled_up import JUDGED_READ, agreement_tables, validity_tables
+from dtef_pipeline.rubric.rolled_up import JUDGED_READ, build_agreement_tables, build_validity_tables
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.rubric.site.weights import alike_section
+from dtef_pipeline.rubric.site.weights import build_alike_section
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import name_panel, ok, refused
 from tests.made.rubric_pages import JUDGES, made_tables
@@ -31,10 +31,10 @@ def house(state: Path) -> Warehouse:
     """Six blueprints of four models, with the tables that roll-ups make of their judgements; nobody was graded."""
     kept = keep(made_tables(6, 4, 3), state / "warehouse")
     warehouse = kept
-    tables = warehouse.query(lambda made: agreement_tables(made), only=JUDGED_READ)
+    tables = warehouse.query(lambda made: build_agreement_tables(made), only=JUDGED_READ)
     for name, rows in {
         **tables,
-        **warehouse.query(lambda made: validity_tables(made, nothing_stored), only=JUDGED_READ),
+        **warehouse.query(lambda made: build_validity_tables(made, nothing_stored), only=JUDGED_READ),
     }.items():
         kept.write(name, rows)
     kept.write("rubric_champions", RUBRIC_CHAMPIONS.empty_table())
@@ -160,7 +160,7 @@ def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scal
     told = "cannot be compared: 5 classes (3 blueprints); 10 classes (1 blueprint)"
     for by in ("overall", "tag", "comparisons"):
         assert told in " ".join(ok("rubric", "board", "--by", by).split())
-    assert told in kept.query(lambda connection: alike_section(RubricRows(connection)).answer, only=RUBRIC_TABLES)
+    assert told in kept.query(lambda connection: build_alike_section(RubricRows(connection)).answer, only=RUBRIC_TABLES)
     assert "classes" not in ok("rubric", "board", "--by", "comparisons", "--blueprint", "health__topic-[123]")
     paths = {row["path"] for row in strict(ok("rubric", "board", "--by", "criterion", "--json"))}
     assert {type(path) for path in paths} == {int, type(None)}, "it was printed as 0.0000"

@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from dtef_pipeline.asking.models import load_models
-from dtef_pipeline.cli.family_run import GivenRun, failed_calls
-from dtef_pipeline.cli.rubric.rubric_run import RUBRIC_RUN, lines_of_taken_away, run_warnings
-from dtef_pipeline.cli.started_runs import dagster_instance
+from dtef_pipeline.cli.family_run import RunContextOfCommand, list_failed_calls
+from dtef_pipeline.cli.rubric.rubric_run import RUBRIC_RUN, describe_removed_summaries, run_warnings
+from dtef_pipeline.cli.started_runs import open_dagster_instance
 from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.rubric.blueprint.blueprint_rows import blueprint_tables
+from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
-from dtef_pipeline.rubric.judge_requests import chosen_judges
+from dtef_pipeline.rubric.judge_requests import choose_judges
 from dtef_pipeline.rubric.settings import RubricSettings
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_SCORES
 from resources.settings import Settings
@@ -92,7 +92,7 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     asked = server.answered
     assert "asked now" not in ok("rubric", "run", "--blueprint", "greetings", "--no-roll-ups")
     assert server.answered == asked
-    with dagster_instance() as instance:
+    with open_dagster_instance() as instance:
         tagged = [run.tags["dtef/snapshot"] for run in instance.get_runs() if "dtef/snapshot" in run.tags]
     assert tagged == ["base"] * 3, "as runs of nights are: the file read once, then asked in both commands"
 
@@ -163,7 +163,7 @@ def test_a_judge_of_a_file_is_the_model_of_the_models_file_with_that_string(blue
     folder, _ = blueprints
     spec = yaml.safe_load((folder / "models.yaml").read_text(encoding="utf-8"))["models"]["openai/judge"]
     models = load_models(yaml.safe_dump({"models": {"mine": {"model": "openai/judge", **spec}}}))
-    (judge,) = chosen_judges([], ["standard=openai/judge"], models)
+    (judge,) = choose_judges([], ["standard=openai/judge"], models)
     assert (judge.name, judge.model.api_base) == ("standard(mine)", spec["api_base"])
 
 
@@ -182,8 +182,8 @@ def test_models_and_judges_that_fail_are_named(tmp_path: Path) -> None:
     judged = [{"judge": "j", "class": None, "reason": "unreadable"}, {"judge": "j", "class": "CLASS_UNMET", "reason": None}]
     house.write("rubric_responses", pa.Table.from_pylist(responses, schema=RUBRIC_RESPONSES), **at)
     house.write("rubric_judgements", pa.Table.from_pylist(judged, schema=RUBRIC_JUDGEMENTS), **at)
-    given = GivenRun(FAMILY_BY_NAME["rubric"], RubricSettings(), RunFlags(), Settings.from_environment(), house)
-    assert [*failed_calls(RUBRIC_RUN, given, ["a"]), *run_warnings(house, ["a"], "base")] == [
+    given = RunContextOfCommand(FAMILY_BY_NAME["rubric"], RubricSettings(), RunFlags(), Settings.read_environment(), house)
+    assert [*list_failed_calls(RUBRIC_RUN, given, ["a"]), *run_warnings(house, ["a"], "base")] == [
         "warning: m: 1 response of 3 failed; the same command asks again",
         "warning: m: 1 response of 3 blank, and so unscored",
         "warning: j: 1 of 2 judgements could not be read, and count as missing",
@@ -191,8 +191,8 @@ def test_models_and_judges_that_fail_are_named(tmp_path: Path) -> None:
 
 
 def test_blueprints_that_lost_their_summaries_are_counted_and_named() -> None:
-    assert list(lines_of_taken_away([])) == []
-    (line,) = lines_of_taken_away(["a", "b"])
+    assert list(describe_removed_summaries([])) == []
+    (line,) = describe_removed_summaries(["a", "b"])
     assert line.startswith("warning: the summaries and grades of 2 blueprints (a, b) were of ")
     assert "taken away; `analysts: [MODEL]` in the section `rubric` of the panel file" in line
 
@@ -216,7 +216,7 @@ def test_what_is_wrong_is_said_with_what_is_allowed(arguments: list[str], told: 
     house = Warehouse(folder / "warehouse")
     read = read_blueprint(folder / "files" / "greetings.yml", "greetings")
     assert read.blueprint is not None
-    for table, rows in blueprint_tables(read, read.blueprint, "greetings.yml")._asdict().items():
+    for table, rows in build_blueprint_tables(read, read.blueprint, "greetings.yml")._asdict().items():
         house.write(table, rows, blueprint="greetings")
     house.write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="greetings", snapshot="base")
     house.write("rubric_responses", RUBRIC_RESPONSES.empty_table(), blueprint="greetings", snapshot="base")

@@ -10,9 +10,9 @@ from dagster import DagsterInstance
 
 from assets.stage.partitions import SNAPSHOT_TAG
 from dtef_pipeline.asking.models import Budget, load_models
-from dtef_pipeline.cli.role_budgets import with_budgets
+from dtef_pipeline.cli.role_budgets import apply_budgets
 from dtef_pipeline.cli.takes_settings import RunFlags
-from dtef_pipeline.survey.settings import SurveySettings, survey_run_config
+from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_config
 from tests.dtef_pipeline.cli.commands import SEGMENTS, distribution, dtef, ok, query, refused, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM, Fault, always
 
@@ -126,10 +126,10 @@ class TestBudgets:
     def test_bounds_of_one_model_come_together_with_those_of_its_file(self) -> None:
         models = load_models("models: {a: {model: x/a, budget: {max_calls: 9, max_tokens: 50}}}")
         given = RunFlags(max_cost_usd=("2.5", "a=1"), max_calls=("a=3",), max_tokens=("1_000",))
-        settings = with_budgets(SurveySettings(rounds=["S1"], models=["a"]), given, ["a"], models)
+        settings = apply_budgets(SurveySettings(rounds=["S1"], models=["a"]), given, ["a"], models)
         assert settings.budget == Budget(max_cost_usd=2.5, max_tokens=1000)
         assert settings.budgets == {"a": Budget(max_cost_usd=1, max_calls=3, max_tokens=50)}
-        config = survey_run_config(settings)["predictions"]
+        config = build_survey_run_config(settings)["predictions"]
         assert (config["max_cost_usd"], config["max_tokens"]) == (2.5, 1000)
         assert json.loads(json.dumps(config["budgets"])) == {"a": {"max_cost_usd": 1.0, "max_calls": 3, "max_tokens": 50}}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dtef_pipeline.cli.survey.boards import lines_of_design_effects
-from dtef_pipeline.survey.design_effects import in_words
+from dtef_pipeline.cli.survey.boards import format_design_effect_lines
+from dtef_pipeline.survey.design_effects import describe_design_effects
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, ok, run_stages
 
@@ -27,9 +27,9 @@ def test_boards_and_report_say_which_rounds_have_which_design_effect(ingested: P
     ok("report", "--out", ingested / "site")
     assert f"D{SAID[1:]}." in (ingested / "site" / "data.html").read_text(encoding="utf-8")
     warehouse = Warehouse(ingested / "warehouse")
-    assert lines_of_design_effects(warehouse, pd.DataFrame(columns=["skill"]), ["S2"]) == ""
+    assert format_design_effect_lines(warehouse, pd.DataFrame(columns=["skill"]), ["S2"]) == ""
 
 
 def test_rounds_of_one_design_effect_are_named_together() -> None:
-    assert "1.5 of S1, S3; 2 of S2:" in in_words({"S1": 1.5, "S2": 2, "S3": 1.5})
-    assert in_words({}) == ""
+    assert "1.5 of S1, S3; 2 of S2:" in describe_design_effects({"S1": 1.5, "S2": 2, "S3": 1.5})
+    assert describe_design_effects({}) == ""

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
 from dtef_pipeline.survey.drift_subject import SUBJECT
@@ -26,7 +26,7 @@ def found(rows: Rows, *, served: Rows | None = None, rounds: Sequence[str] = (),
         connection.register("scores", scores_table(rows))
         if served is not None:
             connection.register("predictions", pa.Table.from_pylist(served, schema=PREDICTIONS))
-        drift = model_drift(connection, SUBJECT, WatchOptions(**options), only=rounds)
+        drift = compute_model_drift(connection, SUBJECT, WatchOptions(**options), only=rounds)
         left = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
         assert set(left) <= {"scores", "predictions"}, "nothing is left in the connection"
     assert drift.checks.schema == DRIFT

@@ -10,7 +10,7 @@ import pytest
 
 from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.verdict_text import headline
+from dtef_pipeline.drift.verdict_text import build_headline
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.dtef_pipeline.drift.model_drift_rows import beside
 from tests.made.scores import scores_table
@@ -101,6 +101,6 @@ class TestHeadline:
             *nights(stepped(20, 12, 0.1), model="rose", model_variant="rose"),
             *nights([*stepped(19, 19, 0), [0.1] * 4], model="dipped", model_variant="dipped"),
         ]
-        text = headline(drift_checks(scores_table(rows), SUBJECT), SUBJECT)
+        text = build_headline(drift_checks(scores_table(rows), SUBJECT), SUBJECT)
         assert text.startswith("Drift in 2 of 3 series. Largest: fell on S1/country:kenya, context 0, down by 0.")
         assert text.endswith(f"since {label(12)}. 1 more to watch.")

@@ -20,12 +20,12 @@ from dtef_pipeline.drift.evidence import (
     PRIOR_VARIANCE,
     Dependence,
     Evidence,
+    build_dependences,
+    estimate_shift,
     evidence,
     log_bayes_factor,
     log_e,
     log_weight,
-    shift_between,
-    ways,
 )
 from dtef_pipeline.drift.outages import LONGEST_OUTAGE
 
@@ -53,7 +53,7 @@ def marginal_likelihood(means: Floats, covariance: Floats) -> float:
 def e_by_definition(means: Floats, most: float) -> float:
     n = len(means)
     still, stepped = [], []
-    for lag, share in ways(most):
+    for lag, share in build_dependences(most):
         own = share * lag ** np.abs(np.subtract.outer(np.arange(n), np.arange(n))) + (1 - share) * np.eye(n)
         still.append(math.exp(marginal_likelihood(means, own)))
         total = 0.0
@@ -73,7 +73,7 @@ class TestDefinition:
         middle = 26**-0.5 * (26 / (1 + 25 / 26)) ** 1.5
         # Prior weights 1/6, 5/42, 5/56 of a step at night 2, 3, 4, and 5/8 of a later one.
         expected = ends / 6 + middle * 5 / 42 + ends * 5 / 56 + 5 / 8
-        found = math.exp(log_e(np.array([0.0, 0.02, 0.10, 0.12]), np.full(4, 1e-9), np.array([4]), ways(0))[0])
+        found = math.exp(log_e(np.array([0.0, 0.02, 0.10, 0.12]), np.full(4, 1e-9), np.array([4]), build_dependences(0))[0])
         assert found == pytest.approx(expected, rel=1e-9)
         assert found == pytest.approx(1.888, abs=0.001)
 
@@ -81,7 +81,7 @@ class TestDefinition:
     def test_is_the_ratio_of_marginal_likelihoods_of_all_ways(self, seed: int, nights: int, shift: float, share: float) -> None:
         means = np.random.default_rng(seed).normal(0, 0.03, nights)
         means[nights // 2 :] += shift
-        found = log_e(means, np.full(nights, 1e-9), np.arange(2, nights + 1), ways(share))
+        found = log_e(means, np.full(nights, 1e-9), np.arange(2, nights + 1), build_dependences(share))
         expected = [math.log(e_by_definition(means[:n], share)) for n in range(2, nights + 1)]
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-5)  # two nights may be nearly equal
 
@@ -151,7 +151,7 @@ class TestPath:
 
 class TestShift:
     def test_interval_is_what_the_e_value_does_not_rule_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("dtef_pipeline.drift.evidence.ways", lambda _: (Dependence(0.0, 1.0),))
+        monkeypatch.setattr("dtef_pipeline.drift.evidence.build_dependences", lambda _: (Dependence(0.0, 1.0),))
         means = np.random.default_rng(0).normal(0, 0.02, 20)
         means[12:] += 0.1
         found = evidence(means, np.zeros(20), threshold=math.log10(20))
@@ -175,7 +175,7 @@ class TestShift:
         missed = 0
         for means in wandering(7, 20, 40, lag):
             means[15:] += 0.05
-            intervals = [shift_between(means[:n], np.zeros(n), np.zeros(n), 15, frozenset())[1:] for n in range(16, 41)]
+            intervals = [estimate_shift(means[:n], np.zeros(n), np.zeros(n), 15, frozenset())[1:] for n in range(16, 41)]
             missed += any(low is not None and high is not None and not low <= 0.05 <= high for low, high in intervals)
         assert missed <= binom.ppf(1 - 1e-6, 20, ALPHA)
 

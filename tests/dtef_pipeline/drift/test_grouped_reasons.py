@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.rule import drift_verdict
-from dtef_pipeline.drift.verdict_text import grouped_reasons
+from dtef_pipeline.drift.rule import apply_drift_rule
+from dtef_pipeline.drift.verdict_text import group_reasons
 
 AT_HOURS = {"equal": ((0.5, 0.5), 48), "apart": ((0.5, 0.51), 48), "close": ((0.5, 0.9), 3), "close and equal": ((0.5, 0.5), 3)}
 GROUPED = {
@@ -31,20 +31,20 @@ def test_reasons_of_series_with_other_scores_are_one(kind: str) -> None:
             "night.1": datetime(2026, 1, 1, tzinfo=UTC),
             "night-2": datetime(2026, 1, 1 + hours // 24, hours % 24 + later, tzinfo=UTC),
         }
-        reason = drift_verdict(values, at, temperature=0).reason
+        reason = apply_drift_rule(values, at, temperature=0).reason
         assert f"{first + more:.4f} in" in reason
         found[f"{reason}; no longer asked: last in night-2"] = 2
-    assert grouped_reasons(found) == [(f"{GROUPED[kind]}; no longer asked: last in night-2", 4)]
+    assert group_reasons(found) == [(f"{GROUPED[kind]}; no longer asked: last in night-2", 4)]
     (alone, _) = found
-    assert grouped_reasons({alone: 3}) == [(alone, 3)]
+    assert group_reasons({alone: 3}) == [(alone, 3)]
 
 
 def test_other_reasons_stay_apart_and_the_most_frequent_stands_first() -> None:
     counts = {"not compared: temperature is 0.7, not 0": 1, "not compared: temperature is 1, not 0": 2, "": 1}
-    assert grouped_reasons(counts) == [
+    assert group_reasons(counts) == [
         ("not compared: temperature is 1, not 0", 2),
         ("", 1),
         ("not compared: temperature is 0.7, not 0", 1),
     ]
     few = {f"equal; {n} of 1,200 prompts of base are compared: the baseline has no others": 1 for n in (3, 4)}
-    assert grouped_reasons(few) == [("equal; not all prompts of base are compared: the baseline has no others", 2)]
+    assert group_reasons(few) == [("equal; not all prompts of base are compared: the baseline has no others", 2)]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, beside, check, found, whats
@@ -140,4 +140,4 @@ def test_scores_of_an_earlier_version_say_how_to_mend_them() -> None:
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(nights(STEADY)).drop_columns(["truth_id"]))
         with pytest.raises(WarehouseError, match="have no column truth_id: score those rounds again"):
-            model_drift(connection, SUBJECT)
+            compute_model_drift(connection, SUBJECT)

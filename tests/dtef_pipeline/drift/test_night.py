@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from benchmarks.drift_panels import Panel, answers, judged, rates
-from dtef_pipeline.drift.night import Night, Scores, control_of, night_of
+from dtef_pipeline.drift.night import Night, Scores, choose_control, compute_night
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import paired
-from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import DRIFT, EVIDENCE, NIGHT
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
 from tests.dtef_pipeline.drift.model_drift_rows import Rows, found
@@ -29,7 +29,7 @@ def verdicts(panel: Panel, seed: int = 1) -> dict[str, Verdict]:
 
 def common(panel: Panel, seed: int = 1) -> Night:
     pairs = {name: one.pairs for name, one in verdicts(panel, seed).items()}
-    return night_of(pairs, pairs["m0"].snapshots, baseline=5, threshold=THRESHOLD)
+    return compute_night(pairs, pairs["m0"].snapshots, baseline=5, threshold=THRESHOLD)
 
 
 class TestControl:
@@ -37,7 +37,7 @@ class TestControl:
         steady, moved = (pd.DataFrame(np.full((4, 10), level), columns=list("abcdefghij")) for level in (0.6, 0.6))
         moved.iloc[:, 6:] -= 0.2
         own = paired(steady, ["q"] * 4, baseline=5)
-        control = control_of(steady, own, {"x": moved, "y": steady})
+        control = choose_control(steady, own, {"x": moved, "y": steady})
         assert control is not None
         assert control.models == ("x", "y")
         assert control.beyond == pytest.approx(np.zeros(10))
@@ -49,7 +49,7 @@ class TestControl:
         values.iloc[2, 5], other.iloc[4, 6] = np.nan, np.nan
         for frame in (values, other):
             frame.columns = pd.Index([f"n{night}" for night in range(8)])
-        control = control_of(values, paired(values, list("abcdef"), baseline=5), {"x": other})
+        control = choose_control(values, paired(values, list("abcdef"), baseline=5), {"x": other})
         expected = []
         for night in range(8):
             both = [
@@ -174,6 +174,6 @@ def test_a_model_that_stayed_has_no_drift_though_the_other_moved_right_after_an_
         for one in level
     )
     clusters = [f"q{at}" for at in range(40)]
-    of_stayed = verdict_on(stayed, clusters, baseline=5, threshold=THRESHOLD, others={"moved": Scores(moved, moved)})
+    of_stayed = compute_verdict(stayed, clusters, baseline=5, threshold=THRESHOLD, others={"moved": Scores(moved, moved)})
     assert of_stayed.verdict != "drift"
     assert of_stayed.shift == pytest.approx(0, abs=0.01)

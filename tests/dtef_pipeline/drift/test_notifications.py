@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.drift.notifications import NOT_COMPARED, after_sending, carry_over, message, unsent
+from dtef_pipeline.drift.notifications import NOT_COMPARED, copy_sent_verdicts, find_unsent, mark_sent, message
 from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.survey.drift_subject import SUBJECT
 
@@ -50,7 +50,7 @@ def checks(*rows: dict[str, Any]) -> pa.Table:
     ],
 )
 def test_news_is_a_verdict_other_than_the_one_sent_last(verdict: str | None, sent: str | None, is_news: bool) -> None:
-    assert len(unsent(checks({"verdict": verdict, "sent": sent}))) == is_news
+    assert len(find_unsent(checks({"verdict": verdict, "sent": sent}))) == is_news
 
 
 @given(st.lists(st.tuples(st.sampled_from(VERDICTS), st.booleans()), max_size=12))
@@ -58,10 +58,10 @@ def test_each_change_arrives_once_however_often_the_webhook_fails(nights: list[t
     """What a receiver that hears some of the nights knows is the verdict of the last one it heard."""
     table, heard = DRIFT.empty_table(), []
     for verdict, arrives in nights:
-        table = carry_over(checks({"verdict": verdict}), table)
-        if arrives and len(news := unsent(table)):
+        table = copy_sent_verdicts(checks({"verdict": verdict}), table)
+        if arrives and len(news := find_unsent(table)):
             heard.append(news["verdict"][0].as_py() or NOT_COMPARED)
-            table = after_sending(table)
+            table = mark_sent(table)
     assert all(first != second for first, second in zip(["none", *heard], heard, strict=False))
     known = "none"
     for verdict, arrives in nights:
@@ -106,4 +106,4 @@ def test_that_all_models_moved_is_sent_once_under_any_choice_of_verdicts(tell: l
         ("watch" if "watch" in tell else "none", "watch")
     ] * 2
     assert "All models together moved down by 0.0800 since 2026-03-07, context 0." in sent["text"]
-    assert not len(unsent(after_sending(table, tell), tell))
+    assert not len(find_unsent(mark_sent(table, tell), tell))

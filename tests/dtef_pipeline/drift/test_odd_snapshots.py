@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dtef_pipeline.drift.evidence import BASELINE
-from dtef_pipeline.drift.snapshots import Snapshot, panels
+from dtef_pipeline.drift.snapshots import Snapshot, build_panels
 from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, check
 from tests.made.snapshots import label, nights
 
@@ -122,6 +122,6 @@ def test_what_is_compared_depends_on_no_score() -> None:
             for night, items in enumerate(asked):
                 ones = np.ones(len(items))
                 made.append(Snapshot(label(night), items, rng.random(len(items)), ones, ones, ones))
-            found = panels(made, BASELINE, times, lambda items: items)
+            found = build_panels(made, BASELINE, times, lambda items: items)
             chosen.add(tuple(tuple(one.label for one in panel.snapshots) for some in found for panel in some))
         assert len(chosen) == 1

@@ -9,14 +9,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, of_one_snapshot
+from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, of_one_snapshot
 
 DAY_1, DAY_2 = datetime(2026, 1, 1), datetime(2026, 1, 2)
 
 
 def verdict(first: list[float], second: list[float], *, temperature: float | None = 0.0, hours: float = 24) -> DriftVerdict:
     times = {"a": datetime(2026, 1, 1), "b": datetime.fromtimestamp(datetime(2026, 1, 1).timestamp() + 3600 * hours)}
-    return drift_verdict(pd.DataFrame({"a": first, "b": second}), times, temperature=temperature)
+    return apply_drift_rule(pd.DataFrame({"a": first, "b": second}), times, temperature=temperature)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_single_snapshot_is_said_to_be_what_the_rule_says_of_it(
     values = pd.DataFrame({"a": scores} if scores else {}, dtype=float)
     scored = sum(score is not None for score in scores)
     found = of_one_snapshot(len(scores), scored, is_timed=time is not None, temperature=temperature)
-    assert found == drift_verdict(values, {"a": time}, temperature=temperature)
+    assert found == apply_drift_rule(values, {"a": time}, temperature=temperature)
 
 
 def test_means_are_over_items_scored_in_every_snapshot() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.drift.rule import rule_table
+from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.drift.verdict_tables import DRIFT_RULE
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.made.scores import scores_table
@@ -24,7 +24,7 @@ def test_the_flagged_series_with_the_largest_gap_of_its_partition_and_test_is_to
     rows = [row("m", 0.2), row("n", 0.6), row("o", 0.1), row("first", 0.3, "S1/b"), row("equal", 0.3, "S1/b")]
     rows += [row("other", 0.2, test="u"), row("alone", 0.1, "S1/c"), row("lacks", None, "S1/c")]
     with duckdb.connect() as connection:
-        found = rule_table(connection, replace(SUBJECT, rule=lambda _: rows))
+        found = build_rule_table(connection, replace(SUBJECT, rule=lambda _: rows))
     assert found.schema == DRIFT_RULE
     assert [one["model"] for one in found.to_pylist() if one["investigate"]] == ["n", "first", "other"]
     assert set(found["family"].to_pylist()) == {"survey"}
@@ -33,9 +33,9 @@ def test_the_flagged_series_with_the_largest_gap_of_its_partition_and_test_is_to
 def test_of_surveys_it_is_what_the_stage_found_in_each_segment() -> None:
     checks = drift_checks(scores_table([*nights([0.8, 0.8, 0.5]), *nights([0.6] * 3, model="steady")]), SUBJECT)
     with duckdb.connect() as connection:
-        assert len(rule_table(connection, SUBJECT)) == 0, "the stage has not run yet"
+        assert len(build_rule_table(connection, SUBJECT)) == 0, "the stage has not run yet"
         connection.register("drift_checks", checks)
-        found = rule_table(connection, SUBJECT).to_pylist()
+        found = build_rule_table(connection, SUBJECT).to_pylist()
     assert [(one["partition"], one["model"], one["way"], one["investigate"]) for one in found] == [
         ("S1/country:kenya", "m", "context 0", True),
         ("S1/country:kenya", "steady", "context 0", False),

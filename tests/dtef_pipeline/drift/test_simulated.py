@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.drift_panels import BLOCKS, SEGMENTS, Panel, answers, judged, rates, standing
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.made.snapshots import label
@@ -44,7 +44,7 @@ def models(panel: Panel, seed: int) -> pd.DataFrame:
     """The verdicts of `model_drift`."""
     with duckdb.connect() as connection:
         connection.register("scores", scores(panel, seed))
-        return model_drift(connection, SUBJECT).checks.to_pandas()
+        return compute_model_drift(connection, SUBJECT).checks.to_pandas()
 
 
 SHOCKS = Panel(models=2, nights=60, wobble=0.02, autocorrelation=0.8, degrees=3)

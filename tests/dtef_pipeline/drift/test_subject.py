@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.survey.drift_subject import SUBJECT
@@ -62,7 +62,7 @@ def as_games(rows: list[dict[str, Any]]) -> pa.Table:
 def models(table: pa.Table, subject: Subject) -> pa.Table:
     with duckdb.connect() as connection:
         connection.register("scores", table)
-        return model_drift(connection, subject).checks
+        return compute_model_drift(connection, subject).checks
 
 
 @pytest.mark.parametrize("rows", [FELL, RECOUNTED, GREW], ids=["fell", "recounted", "grew"])

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.drift.night import Scores
-from dtef_pipeline.drift.rule import drift_verdict
-from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.drift.rule import apply_drift_rule
+from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 
 THRESHOLD = math.log10(20)
 
@@ -25,14 +25,14 @@ def scores(nights: int, *, seed: int = 0, noise: float = 0.1, missing: float = 0
 def judge(values: pd.DataFrame) -> Verdict:
     """Beside another model that does not move."""
     others = {"steady": Scores(pd.DataFrame(0.6, index=values.index, columns=values.columns))}
-    return verdict_on(values, [f"q{row}" for row in range(len(values))], baseline=5, threshold=THRESHOLD, others=others)
+    return compute_verdict(values, [f"q{row}" for row in range(len(values))], baseline=5, threshold=THRESHOLD, others=others)
 
 
 @pytest.mark.parametrize("nights", [60, 150])
 def test_a_drift_stays_one_where_every_prompt_lacks_a_score_on_some_night(nights: int) -> None:
     values = scores(nights, missing=0.05)
     values.iloc[:, 20:] -= 0.1
-    rule = drift_verdict(values, dict.fromkeys(values.columns, None), temperature=0)
+    rule = apply_drift_rule(values, dict.fromkeys(values.columns, None), temperature=0)
     assert rule.n_items < 10
     found = judge(values)
     assert (found.verdict, found.first_snapshot) == ("drift", "n020")

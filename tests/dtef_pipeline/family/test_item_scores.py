@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.family.item_scores import BY_PART, OVERALL, item_boards
+from dtef_pipeline.family.item_scores import BY_PART, OVERALL, compute_item_boards
 from tests.made.spelling_family import SCORES, SPELLING
 
 Row = dict[str, Any]
@@ -44,7 +44,7 @@ def boards(rows: list[Row]) -> tuple[pd.DataFrame, pd.DataFrame]:
     assert schema is not None
     with duckdb.connect() as connection:
         connection.register("spelling_scores", pa.Table.from_pylist(rows, SCORES))
-        made = item_boards(connection, "spelling", "spelling_scores", SPELLING.space, SPELLING.scores, schema)
+        made = compute_item_boards(connection, "spelling", "spelling_scores", SPELLING.space, SPELLING.scores, schema)
     return made[SPELLING.board].to_pandas(), made["comparisons"].to_pandas()
 
 

@@ -17,8 +17,8 @@ SPELLED = "tests.made.spelling_family:SPELLING"
 
 def families(name: str, value: str, monkeypatch: pytest.MonkeyPatch, taken: tuple[str, ...] = ("qa",)) -> object:
     point = EntryPoint(name, value, plugins.FAMILY_GROUP)
-    monkeypatch.setattr(plugins, "plugin_points", lambda: {name: point})
-    return plugins.plugin_families(taken)
+    monkeypatch.setattr(plugins, "find_plugin_points", lambda: {name: point})
+    return plugins.load_plugin_families(taken)
 
 
 def test_a_family_is_the_record_that_its_entry_point_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,20 @@ import yaml
 from click.testing import CliRunner
 from pydantic import ValidationError
 
-from assets.engine.settings_config import stage_config
-from dtef_pipeline.api.plans.manifest_base import EvaluationAsked, manifest_form
+from assets.engine.settings_config import build_stage_config
+from dtef_pipeline.api.plans.manifest_base import EvaluationAsked, build_manifest_model
 from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES
-from dtef_pipeline.family.run_settings import Door, RunSettings, panel_settings, run_config, setting, settings_at, settings_of
+from dtef_pipeline.family.run_settings import (
+    Door,
+    RunSettings,
+    build_settings,
+    list_settings_at,
+    load_panel_settings,
+    run_config,
+    setting,
+)
 from dtef_pipeline.member_docstrings import member_docstrings
 from dtef_pipeline.survey.blueprint.options import CONDITION_WORDS, FORMATS, TASKS
 from dtef_pipeline.survey.settings import SurveySettings
@@ -61,25 +69,25 @@ def given_to_command(model: type[RunSettings], name: str, value: Any, folder: Pa
     flag = setting(model, name).option or f"--{name.replace('_', '-')}"
     if CliRunner().invoke(command, [flag, str(value)]).exit_code:
         raise ConfigError("refused")
-    return settings_of(model, given[0])
+    return build_settings(model, given[0])
 
 
 def given_to_dagster(model: type[RunSettings], name: str, value: Any, folder: Path) -> object:
     """By the configuration of a run."""
-    config = stage_config(model, "stage", [name])
-    return settings_of(model, config(**{name: value}).model_dump())
+    config = build_stage_config(model, "stage", [name])
+    return build_settings(model, config(**{name: value}).model_dump())
 
 
 def given_to_panel(model: type[RunSettings], name: str, value: Any, folder: Path) -> object:
     """By the section of a panel file."""
     path = folder / "panel.yaml"
     path.write_text(yaml.safe_dump({"own": {name: value}}), encoding="utf-8")
-    return panel_settings(path, "own", model)
+    return load_panel_settings(path, "own", model)
 
 
 def given_to_api(model: type[RunSettings], name: str, value: Any, folder: Path) -> object:
     """By a manifest."""
-    return manifest_form(EvaluationAsked, "Own", model)(**{name: value}).settings(model)
+    return build_manifest_model(EvaluationAsked, "Own", model)(**{name: value}).settings(model)
 
 
 DOORS: dict[str, tuple[Door | None, Callable[[type[RunSettings], str, Any, Path], object]]] = {
@@ -95,7 +103,7 @@ def test_every_door_takes_and_refuses_the_same_values(tried: Tried, tmp_path: Pa
     """`k: 5000` was accepted by the command and refused by the API."""
     model = MODELS[tried.family]
     for door, give in DOORS.values():
-        if door is not None and tried.name not in settings_at(model, door):
+        if door is not None and tried.name not in list_settings_at(model, door):
             continue
         if tried.is_allowed:
             found = give(model, tried.name, tried.value, tmp_path)
@@ -107,13 +115,13 @@ def test_every_door_takes_and_refuses_the_same_values(tried: Tried, tmp_path: Pa
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_every_setting_can_be_given_somewhere_and_is_described(model: type[RunSettings]) -> None:
-    config = stage_config(model, "stage", model.model_fields)
+    config = build_stage_config(model, "stage", model.model_fields)
     assert [name for name, field in config.model_fields.items() if not field.description] == []
 
 
 def test_run_configuration_has_the_snapshot_and_what_is_not_as_usual() -> None:
     model = MODELS["qa"]
-    given = settings_of(model, {"k": 3, "few_shot": 0, "budgets": {"m": {"max_calls": 3}}})
+    given = build_settings(model, {"k": 3, "few_shot": 0, "budgets": {"m": {"max_calls": 3}}})
     stages = {"first": ("snapshot", "budgets", "k"), "second": ("k", "few_shot")}
     assert run_config(given, stages) == {
         "first": {"snapshot": "base", "budgets": {"m": {"max_calls": 3}}, "k": 3},
@@ -130,7 +138,7 @@ def test_the_survey_s_settings_know_all_words_of_conditions_and_all_metrics() ->
 def test_keys_at_the_top_of_a_panel_are_the_survey_s_and_others_are_left_to_others(tmp_path: Path) -> None:
     path = tmp_path / "panel.yaml"
     path.write_text("draws: 2\nqa: {draws: 3}\ncontext_levels: [0, all]\n", encoding="utf-8")
-    found = panel_settings(path, "", SurveySettings)
+    found = load_panel_settings(path, "", SurveySettings)
     assert found == SurveySettings(draws=2, context_levels=["0", "all"])
 
 
@@ -138,4 +146,4 @@ def test_keys_at_the_top_of_a_panel_are_the_survey_s_and_others_are_left_to_othe
 def test_a_budget_or_label_that_is_none_is_refused(name: str) -> None:
     refused = {"max_calls": -1, "budgets": {"m": {"max_calls": -1}}, "snapshot": "a/b"}
     with pytest.raises(ConfigError, match=name):
-        settings_of(MODELS["qa"], {name: refused[name]})
+        build_settings(MODELS["qa"], {name: refused[name]})

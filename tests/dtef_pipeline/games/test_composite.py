@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.games.episode_items import item_rows, items_given, opponents_given, truth_id
-from dtef_pipeline.games.in_play import system_text
+from dtef_pipeline.games.episode_items import build_game_items, build_item_rows, resolve_opponents, truth_id
+from dtef_pipeline.games.in_play import write_system_text
 from dtef_pipeline.games.manifest import Weighing, read_manifests
 from dtef_pipeline.games.packs import pack
-from dtef_pipeline.games.persona_results import game_results
+from dtef_pipeline.games.persona_results import compute_game_results
 from tests.made.game_pages import SCENARIOS
 from tests.made.made_scores import connected_scores, scored_games
 
@@ -20,7 +20,7 @@ BAD = {"metric": "bad", "family": "efficacy", "unit": "share", "direction": "low
 
 
 def composites(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    found = game_results(connected_scores(rows)).to_pylist()
+    found = compute_game_results(connected_scores(rows)).to_pylist()
     return {(row["model"], row["opponent"]): row for row in found if row["metric"] == "composite"}
 
 
@@ -68,9 +68,9 @@ def test_weights_change_no_prompt_no_item_and_no_rule(name: str) -> None:
     own = MANIFESTS[name]
     other = own.model_copy(update={"evaluation": Weighing(algorithmic={"success_rate": 7}, human=1)})
     assert truth_id(own) == truth_id(other)
-    assert [system_text(own, seat, None) for seat in range(len(own.seats))] == [
-        system_text(other, seat, None) for seat in range(len(own.seats))
+    assert [write_system_text(own, seat, None) for seat in range(len(own.seats))] == [
+        write_system_text(other, seat, None) for seat in range(len(own.seats))
     ]
     packs = [pack(name, {name: one}) for one in (own, other)]
-    tables = [item_rows(one, items_given(one.manifest, "1-2", opponents_given((), one.manifest))) for one in packs]
+    tables = [build_item_rows(one, build_game_items(one.manifest, "1-2", resolve_opponents((), one.manifest))) for one in packs]
     assert tables[0].equals(tables[1])

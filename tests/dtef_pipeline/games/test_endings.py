@@ -11,8 +11,8 @@ from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.games.contract import GameEnding, GameResult
 from dtef_pipeline.games.episode import GameEpisode, LeaguePlan, play_baselines
 from dtef_pipeline.games.episode_items import GameItem
-from dtef_pipeline.games.episode_rows import turn_rows
-from dtef_pipeline.games.in_play import GameInPlay, in_units, trace_hash, unit_in_words, words_at_end
+from dtef_pipeline.games.episode_rows import iterate_turn_rows
+from dtef_pipeline.games.in_play import GameInPlay, describe_end, describe_unit, format_units, hash_trace
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import Pack, pack
 from tests.conftest import ROOT
@@ -60,7 +60,7 @@ def test_stored_episodes_keep_their_request_keys_and_their_trace_hash(pack: Pack
     texts, _ = random_play(pack, 4)
     episode = GameEpisode(pack, 4, tuple(model_player(MODEL_A) for _ in pack.manifest.seats))
     keys = "".join(request.key for request in played_with(episode, texts))
-    now = (hashlib.sha256(keys.encode()).hexdigest()[:16], trace_hash(episode.trace()))
+    now = (hashlib.sha256(keys.encode()).hexdigest()[:16], hash_trace(episode.trace()))
     assert now == STORED[pack.name, pack.manifest.version]
 
 
@@ -73,7 +73,7 @@ def test_what_is_shown_at_the_end_holds_nothing_that_a_seat_may_not_know(pack: P
         shown = pack.scenario.ending(state).shown
         assert shown
         for seat in range(len(pack.manifest.seats)):
-            assert all(pack.scenario.ending(pack.scenario.permuted(state, seat, rng)).shown == shown for _ in range(4))
+            assert all(pack.scenario.ending(pack.scenario.permute_hidden(state, seat, rng)).shown == shown for _ in range(4))
 
 
 @every_pack
@@ -92,7 +92,7 @@ def test_no_seat_is_told_the_ending_while_it_may_still_write(pack: Pack) -> None
 def test_cards_are_shown_at_a_showdown_and_hidden_after_a_fold() -> None:
     kuhn = shipped("poker/kuhn")
     cards = "A has the king, B the queen."
-    assert kuhn.scenario.told(kuhn.scenario.reset(4, (0, 1)))["cards"] == ["K", "Q"]
+    assert kuhn.scenario.encode_state(kuhn.scenario.reset(4, (0, 1)))["cards"] == ["K", "Q"]
     pot = "Pot: 4 chips, 2 from A and 2 from B."
     assert written(kuhn, "bet", "call").ending == GameEnding((f"Showdown: {cards}", pot, "A wins 2 chips from B."))
     folded = ("B folded: no card was shown.", "Pot: 3 chips, 2 from A and 1 from B.", "A wins 1 chip from B.")
@@ -121,7 +121,7 @@ def test_bids_are_opened_when_all_have_bid_and_values_never() -> None:
     ended = written(own, "bid 10", "bid 30").ending
     assert ended is not None
     assert ended.shown == ("The bids: A 10, B 30.", "B wins and pays 10.")
-    values = own.scenario.told(own.scenario.reset(4, (0, 1)))["values"]
+    values = own.scenario.encode_state(own.scenario.reset(4, (0, 1)))["values"]
     assert ended.hidden[0] == f"Worth of the object: A {values['A']}, B {values['B']}."
     tied = written(own, "bid 10", "bid 10").ending
     assert tied is not None
@@ -133,7 +133,7 @@ def test_bids_are_opened_when_all_have_bid_and_values_never() -> None:
 
 def test_the_referees_numbers_are_for_people_where_values_are_private_and_for_all_where_they_are_public() -> None:
     own = shipped("negotiation/allocation")
-    items = own.scenario.told(own.scenario.reset(4, (0, 1)))["items"]
+    items = own.scenario.encode_state(own.scenario.reset(4, (0, 1)))["items"]
     offer = f'{{"propose": {{"A": ["{items[0]}"], "B": {str(items[1:]).replace(chr(39), chr(34))}}}}}'
     ended = written(own, offer, '{"accept": true}').ending
     assert ended is not None
@@ -157,13 +157,13 @@ def test_a_solitaire_ends_with_its_cards_home_and_people_are_told_the_fewest_com
     [(1, "chips", "1 chip"), (-1, "chips", "-1 chip"), (-0.0, "points", "0 points"), (2.5, "chips", "2.5 chips")],
 )
 def test_rewards_are_counted_in_their_unit(number: float, unit: str, words: str) -> None:
-    assert in_units(number, unit) == words
-    assert in_units(number, "solved") == f"reward {number + 0.0:g}"
+    assert format_units(number, unit) == words
+    assert format_units(number, "solved") == f"reward {number + 0.0:g}"
 
 
 def test_a_unit_is_named_as_what_it_is() -> None:
-    assert (unit_in_words("chips"), unit_in_words("solved")) == ("in chips", "1 where it is solved, else 0")
-    over = words_at_end(GameResult((0.0,), ("unsolved",), ("turn_limit",)), 0, "solved", GameEnding(("All was said.",)))
+    assert (describe_unit("chips"), describe_unit("solved")) == ("in chips", "1 where it is solved, else 0")
+    over = describe_end(GameResult((0.0,), ("unsolved",), ("turn_limit",)), 0, "solved", GameEnding(("All was said.",)))
     assert over == "The game is over: unsolved, reward 0 (turn limit)\nAll was said."
 
 
@@ -177,7 +177,7 @@ def test_the_last_reaction_of_each_model_has_the_ending_and_no_other_has_it() ->
         assert request is not None
         history.append(response_to(request, text))
     assert episode.next(history) is None
-    rows = list(turn_rows(plan, match, episode, episode.trace(), Played(history)))
+    rows = list(iterate_turn_rows(plan, match, episode, episode.trace(), Played(history)))
     has = ["3 words were said." in row["reaction"] for row in rows]
     assert has == [False, False, True, False, True]
     assert rows[2]["reaction"].startswith("The game is over: ")

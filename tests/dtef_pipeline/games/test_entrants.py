@@ -8,13 +8,13 @@ from collections.abc import Mapping
 import pytest
 from click.testing import CliRunner
 
-from assets.games.known_games import known_scenarios
+from assets.games.known_games import load_known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import baselines_of
-from dtef_pipeline.games.entrants import absent_by_scenario, entrants, refuse_unknown_models
-from dtef_pipeline.games.episode_items import item_rows, items_given
+from dtef_pipeline.games.contract import list_baselines
+from dtef_pipeline.games.entrants import list_absent_by_scenario, refuse_unknown_models, resolve_entrants
+from dtef_pipeline.games.episode_items import build_game_items, build_item_rows
 from dtef_pipeline.games.packs import Pack, pack
 from resources.settings import Settings
 
@@ -24,29 +24,29 @@ NO_MODELS = Models({}, {})
 
 @pytest.fixture
 def two_packs(state: object) -> Mapping[str, Pack]:
-    manifests = known_scenarios(Settings.from_environment())
+    manifests = load_known_scenarios(Settings.read_environment())
     return {key: pack(key, manifests) for key in (KUHN, THIRTEEN)}
 
 
 @pytest.mark.parametrize("name", ["baselines", "baseline/all"])
 def test_baselines_are_all_that_the_scenario_has(two_packs: Mapping[str, Pack], name: str) -> None:
     for one in two_packs.values():
-        playing = [player.baseline for player in entrants(one, NO_MODELS, {}, [name, "baseline/random"], [])]
-        assert playing == list(baselines_of(one.scenario))
+        playing = [player.baseline for player in resolve_entrants(one, NO_MODELS, {}, [name, "baseline/random"], [])]
+        assert playing == list(list_baselines(one.scenario))
 
 
 def test_a_baseline_is_left_out_where_it_is_not_and_refused_where_nobody_would_be_left(two_packs: Mapping[str, Pack]) -> None:
     named = ["baseline/nash", "baseline/random"]
-    assert [one.baseline for one in entrants(two_packs[THIRTEEN], NO_MODELS, {}, named, [])] == ["random"]
-    assert absent_by_scenario(two_packs, named) == {THIRTEEN: ["baseline/nash"]}
+    assert [one.baseline for one in resolve_entrants(two_packs[THIRTEEN], NO_MODELS, {}, named, [])] == ["random"]
+    assert list_absent_by_scenario(two_packs, named) == {THIRTEEN: ["baseline/nash"]}
     with pytest.raises(ConfigError, match=r"baseline/nash: solitaire/thirteen has none of that name; allowed: .*greedy"):
-        entrants(two_packs[THIRTEEN], NO_MODELS, {}, ["baseline/nash"], [])
+        resolve_entrants(two_packs[THIRTEEN], NO_MODELS, {}, ["baseline/nash"], [])
 
 
 def test_a_baseline_that_no_scenario_has_is_an_error_also_beside_others(two_packs: Mapping[str, Pack]) -> None:
     told = "baseline/nahs: none of 2 scenarios has one of that name; allowed: baselines, .*baseline/nash"
     with pytest.raises(ConfigError, match=told):
-        absent_by_scenario(two_packs, ["baselines", "baseline/nahs"])
+        list_absent_by_scenario(two_packs, ["baselines", "baseline/nahs"])
 
 
 def test_the_command_says_where_a_baseline_does_not_play(state: object) -> None:
@@ -66,7 +66,7 @@ def test_a_model_that_is_none_is_told_with_the_baselines_of_all_scenarios(two_pa
     with pytest.raises(ConfigError, match=r"player nahs: .*baseline/nash, .*baseline/greedy"):
         refuse_unknown_models(list(two_packs.values()), NO_MODELS, {}, ["nahs"])
     with pytest.raises(ConfigError, match="there is no persona 'nosuch'; known: none"):
-        entrants(two_packs[KUHN], NO_MODELS, {}, ["nosuch@gpt-4.1-mini"], [])
+        resolve_entrants(two_packs[KUHN], NO_MODELS, {}, ["nosuch@gpt-4.1-mini"], [])
 
 
 @pytest.mark.parametrize("command", [["run"], ["run", "--estimate"]])
@@ -80,6 +80,6 @@ def test_an_opponent_where_no_scenario_has_a_seat_for_it_is_refused(command: lis
 
 def test_the_fewest_moves_of_a_deal_are_stored_with_its_items(two_packs: Mapping[str, Pack]) -> None:
     """They were asked for by a name that no scenario had, so that every item had none."""
-    made = {key: item_rows(one, items_given(one.manifest, "0-2", [])).to_pylist() for key, one in two_packs.items()}
+    made = {key: build_item_rows(one, build_game_items(one.manifest, "0-2", [])).to_pylist() for key, one in two_packs.items()}
     assert [row["optimum"] for row in made[THIRTEEN]] == [None, 23, 22]
     assert {row["optimum"] for row in made[KUHN]} == {None}

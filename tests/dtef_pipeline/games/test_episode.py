@@ -7,7 +7,7 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import GameTrace
 from dtef_pipeline.games.episode import GameEpisode, play_baselines, replay
-from dtef_pipeline.games.in_play import opening_messages, seat_counts, trace_hash, trace_json, trace_of_json
+from dtef_pipeline.games.in_play import build_opening_messages, count_seat, decode_trace, encode_trace, hash_trace
 from tests.made.made_games import MODEL_B, PERSONA, baseline, model_player, played_with, response_to, show_pack
 
 PACK = show_pack()
@@ -60,10 +60,10 @@ def test_after_the_last_text_that_is_no_move_the_seat_forfeits() -> None:
     assert trace.result is not None
     assert (trace.result.rewards, trace.result.flags) == ((-1.0, 1.0), ("forfeit",))
     assert "fly is no command here." in trace.moves[-1].reaction
-    counts = seat_counts(trace, 0)
+    counts = count_seat(trace, 0)
     assert (counts.turns, counts.texts, counts.illegal, counts.unparsed, counts.refused) == (1, 3, 3, 1, 1)
     assert counts.forfeited
-    assert not seat_counts(trace, 1).forfeited
+    assert not count_seat(trace, 1).forfeited
     assert episode.next([]) is not None
 
 
@@ -73,7 +73,7 @@ def test_where_the_manifest_says_so_a_command_is_played_for_the_seat_and_it_is_t
     assert "Said so far: wait, wait." in sent[1][3]
     illegal, played, _, _ = trace.moves
     assert (illegal.turn, played.turn, played.command, played.by_default, played.text) == (0, 0, "wait", True, None)
-    assert seat_counts(trace, 0).by_default == 1
+    assert count_seat(trace, 0).by_default == 1
     assert illegal.reaction == sent[1][3]
 
 
@@ -130,20 +130,20 @@ def test_opening_messages_are_those_of_the_first_request() -> None:
     player = model_player(persona=PERSONA)
     request = GameEpisode(PACK, 7, (player, baseline("waits"))).next([])
     assert request is not None
-    assert opening_messages(PACK, 7, player, 0) == request.messages
+    assert build_opening_messages(PACK, 7, player, 0) == request.messages
 
 
 def test_a_baseline_has_no_opening_messages() -> None:
     with pytest.raises(ConfigError, match="baseline/waits: a baseline reads none; allowed: a model"):
-        opening_messages(PACK, 7, baseline("waits"), 0)
+        build_opening_messages(PACK, 7, baseline("waits"), 0)
 
 
 def test_a_trace_is_the_same_after_json_and_after_a_replay() -> None:
     _, _, trace = asked("fly", "I wait.\nwait", "\ud83d odd\nwait", "show", on_illegal="default")
-    assert trace_of_json(trace_json(trace)) == trace
+    assert decode_trace(encode_trace(trace)) == trace
     again = replay(trace, show_pack(on_illegal="default"), 7)
-    assert trace_json(again).encode() == trace_json(trace).encode()
-    assert trace_hash(again) == trace_hash(trace)
+    assert encode_trace(again).encode() == encode_trace(trace).encode()
+    assert hash_trace(again) == hash_trace(trace)
 
 
 def test_a_trace_that_stopped_before_its_end_is_the_same_after_a_replay() -> None:
@@ -151,7 +151,7 @@ def test_a_trace_that_stopped_before_its_end_is_the_same_after_a_replay() -> Non
         _, _, trace = asked(*texts)
         assert trace.result is None
         assert trace.measured == ()
-        assert trace_json(replay(trace, PACK, 7)) == trace_json(trace)
+        assert encode_trace(replay(trace, PACK, 7)) == encode_trace(trace)
 
 
 def test_a_replay_of_another_game_is_refused() -> None:
@@ -164,8 +164,8 @@ def test_a_replay_of_another_game_is_refused() -> None:
 def test_baselines_of_a_seed_always_play_alike_and_count_no_texts() -> None:
     players = (baseline("random"), baseline("first-legal"))
     first, second = (play_baselines(PACK, 3, players) for _ in range(2))
-    assert trace_hash(first) == trace_hash(second)
-    assert seat_counts(first, 0).texts == 0
+    assert hash_trace(first) == hash_trace(second)
+    assert count_seat(first, 0).texts == 0
     assert GameEpisode(PACK, 3, players).trace() == first
     assert GameEpisode(PACK, 3, players).next([]) is None
 

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtef_pipeline.games.contract import Chooses, Illegal, baseline_rng, baselines_of
+from dtef_pipeline.games.contract import Chooses, Illegal, list_baselines, make_baseline_rng
 from dtef_pipeline.games.episode import GameEpisode, play_baselines, replay
-from dtef_pipeline.games.in_play import GameInPlay, opening_messages, trace_hash, trace_json, trace_of_json
+from dtef_pipeline.games.in_play import GameInPlay, build_opening_messages, decode_trace, encode_trace, hash_trace
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import Pack, adapters
 from dtef_pipeline.games.personas import Persona, Player
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.well_formed import replace_surrogates
 from tests.conftest import ROOT
 from tests.made.made_games import MODEL_A, ShowCards, ShowState, baseline, model_player, played_with, show_pack
 
@@ -76,7 +76,7 @@ def situations(pack: Pack, most: int = 25) -> list[tuple[Any, int]]:
 
 def honest_baselines(pack: Pack) -> dict[str, Any]:
     oracles = getattr(pack.scenario, "oracles", ())
-    return {name: choose for name, choose in baselines_of(pack.scenario).items() if name not in oracles}
+    return {name: choose for name, choose in list_baselines(pack.scenario).items() if name not in oracles}
 
 
 def takes(pack: Pack, state: Any, seat: int, command: str) -> bool:
@@ -108,14 +108,14 @@ def test_what_a_seat_cannot_see_changes_neither_its_observation_nor_what_it_may_
     for state, mover in situations(pack):
         for seat in range(len(pack.manifest.seats)):
             for _ in range(PROBES):
-                other = pack.scenario.permuted(state, seat, rng)
+                other = pack.scenario.permute_hidden(state, seat, rng)
                 changed |= other != state
                 assert pack.scenario.observation(other, seat) == pack.scenario.observation(state, seat)
-                assert pack.scenario.to_move(other) == mover
+                assert pack.scenario.seat_to_move(other) == mover
                 assert pack.scenario.legal(other, seat) == pack.scenario.legal(state, seat)
                 if seat == mover:
                     for name, choose in honest_baselines(pack).items():
-                        first, second = (choose(one, seat, baseline_rng(1, seat)) for one in (state, other))
+                        first, second = (choose(one, seat, make_baseline_rng(1, seat)) for one in (state, other))
                         assert first == second, name
     assert changed, "permuted never dealt anything anew"
 
@@ -134,7 +134,7 @@ def test_no_message_holds_the_seed_or_who_sits_at_another_seat(pack: Pack) -> No
     game = GameInPlay(pack, ODD_SEED)
     secrets = ("zorblax", "Quibbleton", "wumpus", "grault", str(ODD_SEED))
     for seat, player in enumerate(players):
-        opening = "\n".join(message.text for message in opening_messages(pack, ODD_SEED, player, seat))
+        opening = "\n".join(message.text for message in build_opening_messages(pack, ODD_SEED, player, seat))
         assert not any(secret in opening for secret in secrets)
     while (seat := game.seat) is not None:
         sent = "\n".join(message.text for message in game.messages(seat, personas[seat]))
@@ -159,9 +159,9 @@ def test_an_episode_plays_again_byte_for_byte(pack: Pack) -> None:
     for seed in SEEDS:
         trace = random_texts(pack, seed).trace()
         assert trace.result is not None
-        written = trace_json(trace)
-        assert trace_json(replay(trace_of_json(written), pack, seed)).encode() == written.encode()
-        assert trace_hash(random_texts(pack, seed).trace()) == trace_hash(trace)
+        written = encode_trace(trace)
+        assert encode_trace(replay(decode_trace(written), pack, seed)).encode() == written.encode()
+        assert hash_trace(random_texts(pack, seed).trace()) == hash_trace(trace)
 
 
 @every_pack
@@ -170,7 +170,7 @@ def test_every_baseline_plays_to_an_end_and_always_alike(pack: Pack) -> None:
         players = (baseline(name), *[baseline("random")] * (len(pack.manifest.seats) - 1))
         first, second = (play_baselines(pack, 1, players) for _ in range(2))
         assert first.result is not None
-        assert trace_hash(first) == trace_hash(second)
+        assert hash_trace(first) == hash_trace(second)
         assert replay(first, pack, 1) == first
 
 
@@ -178,7 +178,7 @@ def test_every_baseline_plays_to_an_end_and_always_alike(pack: Pack) -> None:
 def test_rewards_are_of_every_seat_and_sum_to_nothing_where_the_scenario_says_so(pack: Pack) -> None:
     seats = range(len(pack.manifest.seats))
     ends = [trace.result for seed in SEEDS if (trace := random_texts(pack, seed, fools=False).trace())]
-    ends += [pack.scenario.stopped(state, seat) for state, _ in situations(pack, 6) for seat in (None, *seats)]
+    ends += [pack.scenario.stop_episode(state, seat) for state, _ in situations(pack, 6) for seat in (None, *seats)]
     for end in ends:
         assert end is not None
         assert len(end.rewards) == len(end.outcomes) == len(seats)
@@ -219,7 +219,7 @@ def test_a_text_that_is_no_move_changes_nothing(pack: Pack) -> None:
     game = GameInPlay(pack, 1, patient=frozenset(range(len(pack.manifest.seats))))
     state, seat = game.state, game.seat
     assert seat is not None
-    texts = [text for text in HOSTILE_TEXTS if isinstance(pack.scenario.read(well_formed(text), state, seat), Illegal)]
+    texts = [text for text in HOSTILE_TEXTS if isinstance(pack.scenario.read(replace_surrogates(text), state, seat), Illegal)]
     assert texts
     for text in texts:
         game.writes(text)

@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.exact.exact_play import exact_game
-from dtef_pipeline.games.exact.strategies import Strategy, states_to_move, uniform
-from dtef_pipeline.games.kuhn import KUHN_VALUE, nash
-from dtef_pipeline.games.leduc import LEDUC_VALUE, leduc_table
+from dtef_pipeline.games.exact.exact_play import build_exact_game
+from dtef_pipeline.games.exact.strategies import Strategy, build_uniform_strategy, iterate_states_to_move
+from dtef_pipeline.games.kuhn import KUHN_VALUE, build_nash_strategy
+from dtef_pipeline.games.leduc import LEDUC_VALUE, load_leduc_table
 from dtef_pipeline.games.small_poker import SmallPoker
 from tests.conftest import ROOT, SHARED
 from tests.made.small_poker import GAMES, number_of, random_strategy, side_by_side, small_poker
 
 
 def value(game: SmallPoker, first: Strategy, second: Strategy) -> float:
-    exact = exact_game(game)
+    exact = build_exact_game(game)
     return float(exact.value(exact.vector(first, 0), exact.vector(second, 1)))
 
 
 def exploitability(game: SmallPoker, strategy: Strategy) -> float:
-    exact = exact_game(game)
+    exact = build_exact_game(game)
     return float(exact.exploitability(exact.vector(strategy, 0), exact.vector(strategy, 1)))
 
 
@@ -56,8 +56,10 @@ def test_the_values_of_the_shared_cases() -> None:
         game = small_poker(case["in"]["game"].removesuffix("_poker"))
         found = {
             "nash_value_first_player": lambda game=game: value(game, game.strategies["nash"], game.strategies["nash"]),
-            "uniform_exploitability": lambda game=game: exploitability(game, uniform(game)),
-            "uniform_value_first_player": lambda game=game: value(game, uniform(game), uniform(game)),
+            "uniform_exploitability": lambda game=game: exploitability(game, build_uniform_strategy(game)),
+            "uniform_value_first_player": lambda game=game: value(
+                game, build_uniform_strategy(game), build_uniform_strategy(game)
+            ),
         }[case["in"]["quantity"]]()
         assert found == pytest.approx(case["out"], abs=case["tol"]), case["id"]
 
@@ -65,14 +67,14 @@ def test_the_values_of_the_shared_cases() -> None:
 @pytest.mark.parametrize("alpha", [0, 0.1, 1 / 3])
 def test_kuhns_strategy_cannot_be_beaten_whatever_its_alpha(alpha: float) -> None:
     game = small_poker("kuhn")
-    assert exploitability(game, nash(alpha)) == pytest.approx(0, abs=1e-12)
-    assert value(game, nash(alpha), nash(1 / 3 - alpha)) == pytest.approx(KUHN_VALUE)
+    assert exploitability(game, build_nash_strategy(alpha)) == pytest.approx(0, abs=1e-12)
+    assert value(game, build_nash_strategy(alpha), build_nash_strategy(1 / 3 - alpha)) == pytest.approx(KUHN_VALUE)
 
 
 @pytest.mark.parametrize("alpha", [-0.01, 0.34, float("nan")])
 def test_another_alpha_is_refused(alpha: float) -> None:
     with pytest.raises(ValueError, match="allowed: from 0 to 1/3"):
-        nash(alpha)
+        build_nash_strategy(alpha)
 
 
 @pytest.mark.parametrize("name", ["leduc", "leduc without suits"])
@@ -90,7 +92,7 @@ def test_strategies_at_random_are_worth_what_openspiel_says(name: str, evenness:
     game, strategy = small_poker(name), random_strategy(small_poker(name), np.random.default_rng(3), evenness)
     oracle, policy = pyspiel.load_game(GAMES[name]), {}
     for ours, theirs in side_by_side(name, oracle):
-        seat = game.to_move(ours)
+        seat = game.seat_to_move(ours)
         if seat is not None:
             shares = strategy[game.information(ours, seat)]
             policy[theirs.information_state_string()] = [(number_of(name, command), shares[command]) for command in shares]
@@ -102,7 +104,7 @@ def test_strategies_at_random_are_worth_what_openspiel_says(name: str, evenness:
 
 def naive_value(game: SmallPoker, state: Any, strategies: tuple[Strategy, Strategy]) -> float:
     """The value of a state to seat 0, by the definition."""
-    seat = game.to_move(state)
+    seat = game.seat_to_move(state)
     if seat is None:
         result = game.result(state)
         assert result is not None
@@ -115,7 +117,9 @@ def naive_best_response(game: SmallPoker, strategy: Strategy, answering: int) ->
     """The best of all pure strategies, tried one by one: of Kuhn's seats, 64 each."""
     points = sorted(
         {
-            game.information(state, seat): game.legal(state, seat) for state, seat in states_to_move(game) if seat == answering
+            game.information(state, seat): game.legal(state, seat)
+            for state, seat in iterate_states_to_move(game)
+            if seat == answering
         }.items()
     )
     worth = []
@@ -128,18 +132,18 @@ def naive_best_response(game: SmallPoker, strategy: Strategy, answering: int) ->
 
 def test_values_and_best_responses_are_what_trying_everything_finds() -> None:
     game, rng = small_poker("kuhn"), np.random.default_rng(8)
-    exact = exact_game(game)
+    exact = build_exact_game(game)
     first, second = random_strategy(game, rng, 0.4), random_strategy(game, rng, 0.4)
     by_hand = sum(naive_value(game, dealt, (first, second)) for dealt in game.deals()) / 6
     assert value(game, first, second) == pytest.approx(by_hand)
     for seat, strategy in ((0, first), (1, second)):
-        won = float(exact.best_response(exact.vector(strategy, seat), seat))
+        won = float(exact.compute_best_response(exact.vector(strategy, seat), seat))
         assert won == pytest.approx(naive_best_response(game, strategy, 1 - seat))
 
 
 def test_a_batch_of_strategies_is_worth_what_each_is_alone() -> None:
     game = small_poker("leduc without suits")
-    exact, rng = exact_game(game), np.random.default_rng(9)
+    exact, rng = build_exact_game(game), np.random.default_rng(9)
     some = [random_strategy(game, rng) for _ in range(3)]
     first, second = (np.stack([exact.vector(one, seat) for one in some]) for seat in (0, 1))
     assert exact.exploitability(first, second) == pytest.approx([exploitability(game, one) for one in some])
@@ -158,9 +162,11 @@ def test_a_batch_of_strategies_is_worth_what_each_is_alone() -> None:
 )
 def test_what_is_no_strategy_is_refused(shares: dict[str, float] | None, message: str) -> None:
     game = small_poker("kuhn")
-    given = {name: found for name, found in uniform(game).items() if name != "Q:"} | ({} if shares is None else {"Q:": shares})
+    given = {name: found for name, found in build_uniform_strategy(game).items() if name != "Q:"} | (
+        {} if shares is None else {"Q:": shares}
+    )
     with pytest.raises(ConfigError, match=f"poker/kuhn, information set Q:: {message}"):
-        exact_game(game).vector(given, 0)
+        build_exact_game(game).vector(given, 0)
 
 
 def test_the_script_that_ships_the_strategy_of_leduc_learns_it() -> None:
@@ -170,7 +176,7 @@ def test_the_script_that_ships_the_strategy_of_leduc_learns_it() -> None:
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     game = small_poker("leduc without suits")
-    exact = exact_game(game)
-    learned = script.table(exact, script.solved(exact, 60))
-    assert set(learned) == set(leduc_table())
+    exact = build_exact_game(game)
+    learned = script.table(exact, script.is_solved(exact, 60))
+    assert set(learned) == set(load_leduc_table())
     assert exploitability(game, learned) < 0.03

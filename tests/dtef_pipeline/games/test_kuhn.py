@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dtef_pipeline.games.kuhn import nash
+from dtef_pipeline.games.kuhn import build_nash_strategy
 from dtef_pipeline.games.small_poker import SmallHand
 from tests.made.small_poker import small_poker
 
@@ -31,7 +31,7 @@ def test_what_the_first_seat_wins(commands: str, with_the_higher: float, with_th
 
 
 def test_nash_is_kuhns_formula() -> None:
-    found = nash(1 / 3)
+    found = build_nash_strategy(1 / 3)
     assert len(found) == 12
     assert found["J:"]["bet"] == pytest.approx(1 / 3)
     assert (found["Q:"]["bet"], found["K:"]["bet"]) == pytest.approx((0, 1))

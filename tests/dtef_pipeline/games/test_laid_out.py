@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.games.known_games import known_scenarios
+from assets.games.known_games import load_known_scenarios
 from dtef_pipeline.games.contract import Illegal
-from dtef_pipeline.games.games_paired import ASKED_AGAIN, laid_out, run_on
-from dtef_pipeline.games.in_play import again_text, system_text, turn_text, usual_seating
-from dtef_pipeline.games.packs import Pack, pack_if_installed
+from dtef_pipeline.games.games_paired import ASKED_AGAIN, format_pair, run_on
+from dtef_pipeline.games.in_play import make_usual_seating, write_again_text, write_system_text, write_turn_text
+from dtef_pipeline.games.packs import Pack, find_pack
 from dtef_pipeline.preference.blinded_pair import BlindedPair
 from resources.settings import Settings
 
@@ -18,8 +18,8 @@ SHIPPED = ("kuhn", "leduc", "limit-holdem", "thirteen", "allocation", "sealed-bi
 
 
 def pack_of(name: str) -> Pack:
-    known = known_scenarios(Settings.from_environment())
-    found = pack_if_installed(next(one for one in known if one.endswith(f"/{name}")), known)
+    known = load_known_scenarios(Settings.read_environment())
+    found = find_pack(next(one for one in known if one.endswith(f"/{name}")), known)
     assert found is not None
     return found
 
@@ -27,17 +27,17 @@ def pack_of(name: str) -> Pack:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_what_a_seat_sees_keeps_its_lines(name: str) -> None:
     pack = pack_of(name)
-    seen = turn_text(pack, pack.scenario.reset(1, usual_seating(pack)), 0)
+    seen = write_turn_text(pack, pack.scenario.reset(1, make_usual_seating(pack)), 0)
     assert run_on(seen) == seen
 
 
 def test_lines_of_rules_that_were_broken_for_their_length_run_on() -> None:
     """Reviewers read the line breaks of the scenario's file."""
-    read = run_on(system_text(pack_of("limit-holdem").manifest, 0, None))
+    read = run_on(write_system_text(pack_of("limit-holdem").manifest, 0, None))
     assert "on average over many hands. Each player begins" in read
     assert "the command is one word: fold, check, call" in read
     assert "You must not:\n- ask for advice, or for other cards\n- claim cards" in read
-    offers = run_on(system_text(pack_of("allocation").manifest, 0, None))
+    offers = run_on(write_system_text(pack_of("allocation").manifest, 0, None))
     assert 'such as\n{"propose"' in offers
 
 
@@ -52,16 +52,16 @@ def test_a_board_a_list_and_words_of_another_party_keep_their_lines() -> None:
 
 def test_what_the_game_asks_again_word_for_word_is_left_out_and_what_players_write_is_not() -> None:
     manifest = pack_of("limit-holdem").manifest
-    again = again_text(Illegal("no line ACTION"), manifest)
-    prompt = system_text(manifest, 0, None)
+    again = write_again_text(Illegal("no line ACTION"), manifest)
+    prompt = write_system_text(manifest, 0, None)
     said = f"Player: x\n\n{manifest.reply_format.strip()}\n\nGame: {again}\n\nPlayer: ACTION: call"
-    read = laid_out(BlindedPair("1", prompt, said, "Player: ACTION: fold"))
+    read = format_pair(BlindedPair("1", prompt, said, "Player: ACTION: fold"))
     assert read.run_a.count("You may think first") == 1, "the player's own words stay"
     assert f"Game: Nothing was played: no line ACTION\n\nIt is still your turn.\n\n{ASKED_AGAIN}\n\nPlayer:" in read.run_a
     assert read.run_b == "Player: ACTION: fold"
     # Without the rules above it, the first request stays.
     twice = f"Player: x\n\nGame: {again}\n\nPlayer: y\n\nGame: {again}"
-    alone = laid_out(BlindedPair("1", "cards", twice, "")).run_a
+    alone = format_pair(BlindedPair("1", "cards", twice, "")).run_a
     assert (alone.count("You may think first"), alone.count(ASKED_AGAIN)) == (1, 1)
 
 
@@ -69,6 +69,6 @@ def test_what_the_game_asks_again_word_for_word_is_left_out_and_what_players_wri
     st.lists(st.sampled_from(["a", " ", "\n", "\n\n", ":", "{", "word " * 20, "Game: ", "Player: "]), max_size=60).map("".join)
 )
 def test_no_text_ends_the_layout_or_loses_a_word_outside_the_game(text: str) -> None:
-    read = laid_out(BlindedPair("1", text, text, f"Player: {text}".replace("Game: ", "")))
+    read = format_pair(BlindedPair("1", text, text, f"Player: {text}".replace("Game: ", "")))
     assert read.prompt.split() == text.split()
     assert read.run_b == f"Player: {text}".replace("Game: ", "")

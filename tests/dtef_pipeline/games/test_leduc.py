@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from dtef_pipeline.games.exact.strategies import states_to_move
-from dtef_pipeline.games.leduc import leduc_table
+from dtef_pipeline.games.exact.strategies import iterate_states_to_move
+from dtef_pipeline.games.leduc import load_leduc_table
 from dtef_pipeline.games.small_poker import SmallHand
 from tests.made.small_poker import small_poker
 
@@ -29,7 +29,11 @@ from tests.made.small_poker import small_poker
 def test_who_may_do_what(commands: str, seat: int, legal: str, paid: list[int]) -> None:
     game = small_poker("leduc")
     state = SmallHand(game.cards, tuple(commands.split()))
-    assert (game.to_move(state), game.legal(state, seat), game.told(state)["paid"]) == (seat, tuple(legal.split()), paid)
+    assert (game.seat_to_move(state), game.legal(state, seat), game.encode_state(state)["paid"]) == (
+        seat,
+        tuple(legal.split()),
+        paid,
+    )
     assert game.legal(state, 1 - seat) == ()
 
 
@@ -53,8 +57,8 @@ def test_who_wins_what(cards: str, commands: str, rewards: tuple[int, int]) -> N
 
 
 def test_the_shipped_strategy_has_every_hand_by_rank_and_probabilities_that_sum_to_1() -> None:
-    game, table = small_poker("leduc without suits"), leduc_table()
-    legal = {game.information(state, seat): game.legal(state, seat) for state, seat in states_to_move(game)}
+    game, table = small_poker("leduc without suits"), load_leduc_table()
+    legal = {game.information(state, seat): game.legal(state, seat) for state, seat in iterate_states_to_move(game)}
     assert set(table) == set(legal)
     for name, shares in table.items():
         assert set(shares) <= set(legal[name])
@@ -64,7 +68,7 @@ def test_the_shipped_strategy_has_every_hand_by_rank_and_probabilities_that_sum_
 
 def test_suits_change_no_baselines_play() -> None:
     suited, plain = small_poker("leduc"), small_poker("leduc without suits")
-    for state, seat in states_to_move(suited):
+    for state, seat in iterate_states_to_move(suited):
         without = SmallHand(tuple(card[0] for card in state.deck), state.commands)
         assert (
             suited.strategies["nash"][suited.information(state, seat)]

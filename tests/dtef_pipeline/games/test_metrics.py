@@ -17,7 +17,7 @@ from dtef_pipeline.games.metrics import TaggedAction
 from tests.conftest import SHARED
 
 REWARDS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
-METRICS = metrics.metrics_of("chips", ())
+METRICS = metrics.merge_metrics("chips", ())
 ASKED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "success_rate": lambda given: metrics.success_rate(given["outcomes"]),
     "steps_over_optimal": lambda given: metrics.steps_over_optimal(given["steps"], given["optimal"]),
@@ -70,17 +70,20 @@ def test_volatility_is_the_population_deviation_and_does_not_shift(rewards: list
 
 def test_composite_is_the_weighted_mean_of_shares_turned_upward() -> None:
     values = {"success_rate": 0.8, "forfeit_rate": 0.1, "expected_return": 12.0}
-    assert metrics.composite(values, {"success_rate": 3, "forfeit_rate": 1}, METRICS) == pytest.approx((3 * 0.8 + 0.9) / 4)
-    assert (
-        metrics.composite({"success_rate": None, "forfeit_rate": 0.1}, {"success_rate": 3, "forfeit_rate": 1}, METRICS) is None
+    assert metrics.compute_composite(values, {"success_rate": 3, "forfeit_rate": 1}, METRICS) == pytest.approx(
+        (3 * 0.8 + 0.9) / 4
     )
-    assert metrics.composite(values, {}, METRICS) is None
+    assert (
+        metrics.compute_composite({"success_rate": None, "forfeit_rate": 0.1}, {"success_rate": 3, "forfeit_rate": 1}, METRICS)
+        is None
+    )
+    assert metrics.compute_composite(values, {}, METRICS) is None
     forfeiter = {"success_rate": None, "forfeit_rate": 1.0}
-    assert metrics.composite(forfeiter, {"success_rate": 3, "forfeit_rate": 1}, METRICS) == pytest.approx(0)
+    assert metrics.compute_composite(forfeiter, {"success_rate": 3, "forfeit_rate": 1}, METRICS) == pytest.approx(0)
 
 
 def test_metrics_without_bounds_cannot_be_part_of_a_composite() -> None:
     with pytest.raises(ConfigError, match=r"expected_return has no bounds .*allowed: success_rate, forfeit_rate"):
-        metrics.composite({"expected_return": 1.0}, {"expected_return": 1}, METRICS)
+        metrics.compute_composite({"expected_return": 1.0}, {"expected_return": 1}, METRICS)
     with pytest.raises(ConfigError, match="not a metric of the scenario"):
         metrics.require_composite("evaluation", {"success": 1}, METRICS)

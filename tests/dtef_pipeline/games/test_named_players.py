@@ -6,7 +6,7 @@ import pytest
 
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.entrants import names_of_players, player_named
+from dtef_pipeline.games.entrants import resolve_player, split_player_names
 from tests.made.made_games import PERSONA, show_pack
 
 MODELS = load_models(
@@ -17,7 +17,7 @@ PERSONAS = {"calm": PERSONA, "calm:v2": PERSONA}
 
 
 def named(name: str) -> str:
-    return player_named(show_pack(), MODELS, PERSONAS, name).name
+    return resolve_player(show_pack(), MODELS, PERSONAS, name).name
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_what_is_not_one_player_is_refused(name: str, told: str) -> None:
 
 
 def test_a_comma_in_the_settings_of_a_model_parts_no_players() -> None:
-    assert names_of_players("a@temperature=0,top_p=1, baseline/random ,b") == [
+    assert split_player_names("a@temperature=0,top_p=1, baseline/random ,b") == [
         "a@temperature=0,top_p=1",
         "baseline/random",
         "b",
     ]
-    assert names_of_players("") == []
+    assert split_player_names("") == []

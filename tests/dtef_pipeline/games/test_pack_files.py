@@ -13,7 +13,7 @@ from dtef_pipeline.games import pack_files
 from dtef_pipeline.games.contract import Count, GameResult
 from dtef_pipeline.games.episode_items import truth_id
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.pack_files import check_packs, trial_faults
+from dtef_pipeline.games.pack_files import check_packs, check_trial_game
 from dtef_pipeline.games.packs import OfManifest, pack
 from tests.conftest import ROOT
 from tests.made.made_games import ShowCards, show_pack
@@ -105,7 +105,7 @@ def test_three_parties_divide_items_in_a_scenario_of_ones_own() -> None:
     own = allocation.model_copy(update=given)
     made = pack(own.id, {own.id: own})
     assert (made.name, made.scenario.name, made.scenario.seats) == (own.id, own.id, ("A", "B", "C"))
-    assert list(trial_faults(made)) == []
+    assert list(check_trial_game(made)) == []
     assert truth_id(allocation.model_copy(update={"adapter": allocation.id})) == truth_id(allocation)
 
 

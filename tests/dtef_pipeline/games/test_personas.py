@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.games.document_lines import document_lines, new_documents, read_document_lines
-from dtef_pipeline.games.personas import Persona, latest_personas, read_persona_versions
+from dtef_pipeline.games.document_lines import find_new_documents, read_document_lines, write_document_lines
+from dtef_pipeline.games.personas import Persona, read_persona_versions, select_latest_personas
 from tests.conftest import ROOT
 
 FIRST = Persona(
@@ -33,7 +33,7 @@ def test_the_latest_version_of_a_persona_is_the_one_that_its_id_means(tmp_path: 
     write(tmp_path, SECOND, FIRST, OTHER)
     versions = read_persona_versions(tmp_path)
     assert versions == {"calm:v2": SECOND, "calm:v1": FIRST, "able:v1": OTHER}
-    assert latest_personas(versions.values()) == {"able": OTHER, "calm": SECOND}
+    assert select_latest_personas(versions.values()) == {"able": OTHER, "calm": SECOND}
 
 
 def test_a_version_that_stands_twice_is_an_error_with_file_and_line(tmp_path: Path) -> None:
@@ -51,10 +51,10 @@ def test_shipped_personas_are_small_and_approved() -> None:
 
 
 def test_lines_are_sorted_and_come_back_as_the_same_bytes() -> None:
-    text = document_lines("persona", [SECOND, OTHER, FIRST])
+    text = write_document_lines("persona", [SECOND, OTHER, FIRST])
     assert [json.loads(line)["id"] for line in text.splitlines()] == ["able", "calm", "calm"]
     assert text.startswith('{"display_name":"Äble","id":"able","kind":"persona","schema":1,')
-    assert document_lines("persona", read_document_lines("persona", text.encode(), "x").values()) == text
+    assert write_document_lines("persona", read_document_lines("persona", text.encode(), "x").values()) == text
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(lambda text: bool(text.strip()))
@@ -67,10 +67,10 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4
 )
 def test_any_persona_is_the_same_after_lines(name: str, prompt: str, traits: dict[str, str | int | float | bool]) -> None:
     one = Persona(id="any", version=3, display_name=name, system_prompt=prompt, traits=traits)
-    assert read_document_lines("persona", document_lines("persona", [one]).encode(), "x") == {1: one}
+    assert read_document_lines("persona", write_document_lines("persona", [one]).encode(), "x") == {1: one}
 
 
-GOOD = document_lines("persona", [FIRST]).strip()
+GOOD = write_document_lines("persona", [FIRST]).strip()
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_a_bad_line_is_named_with_what_arrived_and_what_is_allowed(line: str, to
 
 def test_what_is_there_already_is_skipped_and_what_differs_is_refused() -> None:
     there = [FIRST]
-    assert new_documents({1: FIRST, 4: SECOND}, there, "x") == {4: SECOND}
+    assert find_new_documents({1: FIRST, 4: SECOND}, there, "x") == {4: SECOND}
     with pytest.raises(
         SourceError,
         match="x:7: is there already with other content; got 'calm:v1'; allowed: ",
     ):
-        new_documents({7: FIRST.model_copy(update={"display_name": "Other"})}, there, "x")
+        find_new_documents({7: FIRST.model_copy(update={"display_name": "Other"})}, there, "x")
 
 
 def test_of_many_faults_in_a_line_the_first_are_told() -> None:

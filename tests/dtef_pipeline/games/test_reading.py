@@ -12,11 +12,11 @@ from dtef_pipeline.games.contract import Illegal
 from dtef_pipeline.games.reading import (
     NO_COMMAND,
     TWO_COMMANDS,
-    bare_command,
-    declines,
+    find_action,
+    is_declining,
     normalise_cards,
     read_command,
-    spoken_action,
+    strip_command,
 )
 
 BETTING = ("fold", "call", "raise")
@@ -110,7 +110,7 @@ def test_who_declines_to_play_has_refused(text: str) -> None:
     ["I cannot play the 7 yet.", "I can't see a good move.", "Playing is fun!", "I don't play the 7, do I?", "I am sorry.", ""],
 )
 def test_doubts_about_a_move_are_no_refusal(text: str) -> None:
-    assert not declines(text)
+    assert not is_declining(text)
     assert read_command(text, BETTING) == Illegal(NO_COMMAND, "unparsed")
 
 
@@ -163,12 +163,12 @@ def test_without_legal_commands_nothing_is_read() -> None:
     ],
 )
 def test_a_spoken_action_is_handed_on_as_it_was_written(text: str, said: str | None) -> None:
-    assert spoken_action(text) == said
+    assert find_action(text) == said
 
 
 @pytest.mark.parametrize("said", ["call", " <Call>. ", r"\boxed{\text{call}}", "[**CALL**]!"])
 def test_a_bare_command_has_nothing_around_it(said: str) -> None:
-    assert bare_command(said) == "call"
+    assert strip_command(said) == "call"
 
 
 @pytest.mark.parametrize("text", ["10♠", "10 ♠\ufe0f", "10s", "ts", "Ts", "TS", "T of spades", "ten of Spades", "10 of spade"])

@@ -10,12 +10,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.games.persona_results import ALL_OPPONENTS, game_results
-from dtef_pipeline.games.same_games import shared_results, with_coverage
-from dtef_pipeline.games.site.boards import board_of
-from dtef_pipeline.games.site.league_rows import ScenarioResults, played_scenarios
-from dtef_pipeline.games.site.metric_tables import same_games_section
-from dtef_pipeline.games.site.words import KnownGames
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, compute_game_results
+from dtef_pipeline.games.same_games import add_game_coverage, compute_shared_results
+from dtef_pipeline.games.site.boards import build_board
+from dtef_pipeline.games.site.league_rows import ScenarioResults, load_scenario_results
+from dtef_pipeline.games.site.metric_tables import build_same_games_section
+from dtef_pipeline.games.site.words import GameDocuments
 from dtef_pipeline.games.tables import EPISODES
 from dtef_pipeline.report.stored_rows import StoredRows
 from dtef_pipeline.site.content import Table
@@ -42,8 +42,8 @@ def overall(results: pd.DataFrame) -> dict[str, dict[str, Any]]:
 
 def test_a_player_that_lacks_games_is_marked_with_what_it_lacks() -> None:
     connection = connected_scores(lopsided())
-    results = game_results(connection).to_pandas()
-    found = with_coverage(connection, results)
+    results = compute_game_results(connection).to_pandas()
+    found = add_game_coverage(connection, results)
     by_player = overall(found)
     assert by_player["wide"]["coverage"] == 1
     assert by_player["wide"]["games_note"] == ""
@@ -51,17 +51,17 @@ def test_a_player_that_lacks_games_is_marked_with_what_it_lacks() -> None:
     assert by_player["small"]["games_note"] == "it played 6 of 24 games, on 3 of 6 seeds, against 1 of 2 opponents"
     met = found[(found["model"] == "small") & (found["opponent"] == "baseline/a")].iloc[0]
     assert met["games_note"] == "it played 6 of 12 games, on 3 of 6 seeds"
-    alone = with_coverage(connection, results[results["model"] == "small"])
+    alone = add_game_coverage(connection, results[results["model"] == "small"])
     assert set(alone["coverage"]) == {1.0}
 
 
 def test_shared_games_are_those_that_every_player_has_and_the_order_may_turn() -> None:
     rows = lopsided()
     connection = connected_scores(rows)
-    results = game_results(connection).to_pandas()
+    results = compute_game_results(connection).to_pandas()
     own = overall(results)
     items = {f"{seed}/{seat}/baseline/a" for seed in FEW for seat in (0, 1)}
-    found = overall(shared_results(connection, results))
+    found = overall(compute_shared_results(connection, results))
     assert own["small"]["mean"] > own["wide"]["mean"]
     assert found["small"]["mean"] < found["wide"]["mean"]
     for player in ("small", "wide"):
@@ -73,25 +73,25 @@ def test_shared_games_are_those_that_every_player_has_and_the_order_may_turn() -
 def test_players_without_a_common_game_have_no_shared_rows() -> None:
     rows = [*scored_games("one", "baseline/a", {1: (1, 2)}), *scored_games("other", "baseline/a", {2: (1, 2)})]
     connection = connected_scores(rows)
-    results = game_results(connection).to_pandas()
-    assert not len(shared_results(connection, results))
-    assert set(with_coverage(connection, results)["coverage"]) == {0.5}
+    results = compute_game_results(connection).to_pandas()
+    assert not len(compute_shared_results(connection, results))
+    assert set(add_game_coverage(connection, results)["coverage"]) == {0.5}
 
 
 def shown(connection: duckdb.DuckDBPyConnection) -> ScenarioResults:
-    (found,) = played_scenarios(StoredRows(connection), KnownGames())
+    (found,) = load_scenario_results(StoredRows(connection), GameDocuments())
     return found
 
 
 def test_the_page_gives_no_rank_to_who_lacks_games_and_compares_the_same_games() -> None:
     connection = connected_scores(lopsided())
-    connection.register("persona_results", game_results(connection))
+    connection.register("persona_results", compute_game_results(connection))
     found = shown(connection)
-    rows = {row.model: row for row in board_of(found, "").rows}
+    rows = {row.model: row for row in build_board(found, "").rows}
     assert list(rows) == ["small", "wide"], "rows stand by their mean"
     assert (rows["wide"].rank, rows["small"].rank) == (1, None)
     assert "it played 6 of 24 games" in rows["small"].note
-    section = same_games_section(found)
+    section = build_same_games_section(found)
     assert section.answer.startswith("On the games that all players have, wide is first: ")
     assert isinstance(table := section.blocks[0], Table)
     assert [row["player"] for row in table.rows] == ["wide", "small"]
@@ -101,12 +101,12 @@ def test_the_page_gives_no_rank_to_who_lacks_games_and_compares_the_same_games()
 def test_the_page_says_how_many_episodes_were_played_and_takes_results_of_earlier_versions() -> None:
     """A board after a budget looked like one of all episodes."""
     connection = connected_scores(lopsided())
-    results = game_results(connection).drop_columns(["refused_rate", "default_rate"])
+    results = compute_game_results(connection).drop_columns(["refused_rate", "default_rate"])
     connection.register("persona_results", results)
     who = {"league": "poker", "scenario": "made", "version": 1, "persona": "", "model": "small", "model_variant": "small"}
     rows = [{**who, "snapshot": "base", "opponent": "baseline/a", "status": status} for status in ("played", "skipped_budget")]
     connection.register(
         "episodes", pa.table([pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODES], schema=EPISODES)
     )
-    notes = [row.note for row in board_of(shown(connection), "").rows if row.model == "small"]
+    notes = [row.note for row in build_board(shown(connection), "").rows if row.model == "small"]
     assert "1 of 2 episodes were played: a budget ended 1" in notes[0]

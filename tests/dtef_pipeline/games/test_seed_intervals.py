@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dtef_pipeline.games.persona_results import ALIKE_SEEDS, GroupMeans, SeedSums, group_means_of
-from dtef_pipeline.statistics.proportions import wilson_interval
+from dtef_pipeline.statistics.proportions import compute_wilson_interval
 
 Episodes = dict[int, list[float]]
 """Totals of episodes by seed; each counts 1."""
@@ -56,7 +56,7 @@ def test_the_interval_is_that_of_whole_seeds() -> None:
 
 def test_shares_with_one_episode_a_seed_have_wilsons_interval() -> None:
     found = of_groups({seed: [float(seed < 3)] for seed in range(10)}, share=True)
-    low, high = wilson_interval(3, 10)
+    low, high = compute_wilson_interval(3, 10)
     assert (found.low[0], found.high[0], found.kind[0]) == (pytest.approx(low), pytest.approx(high), "wilson")
     several = of_groups({seed: [float(seed < 3), 1.0] for seed in range(10)}, share=True)
     assert several.kind[0] == "t"

@@ -10,7 +10,7 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games import kuhn, leduc
 from dtef_pipeline.games.contract import Count, Illegal
-from dtef_pipeline.games.exact.strategies import states_to_move
+from dtef_pipeline.games.exact.strategies import iterate_states_to_move
 from dtef_pipeline.games.manifest import read_manifest
 from dtef_pipeline.games.small_poker import SmallHand
 from tests.conftest import ROOT
@@ -25,7 +25,7 @@ def test_the_tree_and_every_payoff_are_those_of_openspiel(name: str) -> None:
     game, told, states = small_poker(name), defaultdict(set), 0
     for ours, theirs in side_by_side(name, pyspiel.load_game(GAMES[name])):
         states += 1
-        seat = game.to_move(ours)
+        seat = game.seat_to_move(ours)
         if seat is None:
             result = game.result(ours)
             assert theirs.is_terminal()
@@ -44,7 +44,7 @@ def test_the_tree_and_every_payoff_are_those_of_openspiel(name: str) -> None:
 def test_what_a_seat_is_told_tells_information_sets_apart_and_nothing_more(name: str) -> None:
     game = small_poker(name)
     observed: dict[str, set[str]] = defaultdict(set)
-    for state, seat in states_to_move(game):
+    for state, seat in iterate_states_to_move(game):
         observed[game.information(state, seat)].add(game.observation(state, seat))
     assert all(len(texts) == 1 for texts in observed.values())
     assert len({text for texts in observed.values() for text in texts}) == len(observed)
@@ -85,8 +85,8 @@ def test_an_observation_reads_as_a_person_would_tell_it() -> None:
 def test_a_trace_tells_every_card_once() -> None:
     game = small_poker("leduc")
     state = SmallHand(("Ks", "Jh", "Qs", "Js", "Qh", "Kh"))
-    assert game.told(state)["undealt"] == ["Qs", "Js", "Qh", "Kh"]
-    later = game.told(game.step(game.step(state, 0, "check"), 1, "check"))
+    assert game.encode_state(state)["undealt"] == ["Qs", "Js", "Qh", "Kh"]
+    later = game.encode_state(game.step(game.step(state, 0, "check"), 1, "check"))
     assert (later["cards"], later["public_card"], later["undealt"]) == (["Ks", "Jh"], "Qs", ["Js", "Qh", "Kh"])
 
 
@@ -122,17 +122,17 @@ def test_who_does_not_move_checks_and_else_folds() -> None:
 def test_bluffs_and_bets_for_value_are_counted_by_card() -> None:
     game = small_poker("kuhn")
     bluff = SmallHand(("J", "K", "Q"), ("bet", "fold"))
-    assert game.measured(bluff, 0) == {
+    assert game.measure_seat(bluff, 0) == {
         "bet_rate": Count(1, 1),
         "showdown_rate": Count(0),
         "bluff_rate": Count(1, 1),
         "value_bet_rate": Count(0, 0),
     }
-    assert game.measured(bluff, 1)["bet_rate"] == Count(0, 0)
+    assert game.measure_seat(bluff, 1)["bet_rate"] == Count(0, 0)
     slow = SmallHand(("Q", "K", "J"), ("check", "check"))
-    assert game.measured(slow, 1)["value_bet_rate"] == Count(0, 1)
-    assert game.measured(slow, 1)["showdown_rate"] == Count(1)
-    assert {metric.name for metric in game.metrics} == set(game.measured(slow, 0))
+    assert game.measure_seat(slow, 1)["value_bet_rate"] == Count(0, 1)
+    assert game.measure_seat(slow, 1)["showdown_rate"] == Count(1)
+    assert {metric.name for metric in game.metrics} == set(game.measure_seat(slow, 0))
 
 
 def test_settings_that_nobody_knows_are_refused() -> None:

@@ -15,25 +15,25 @@ from dtef_pipeline.games.episode_items import truth_id
 from dtef_pipeline.games.exact.decision_points import (
     DecisionPlan,
     DecisionPoint,
-    PointAsked,
-    answer_table,
-    decision_points,
+    PointRequest,
+    build_answer_table,
+    build_point_messages,
     draw_counts,
     has_decision_points,
-    merged_answers,
-    point_messages,
-    points_to_ask,
+    list_decision_points,
+    merge_point_answers,
+    select_points_to_ask,
 )
-from dtef_pipeline.games.exact.exact_play import exact_game
-from dtef_pipeline.games.exact.strategies import Strategy, uniform
+from dtef_pipeline.games.exact.exact_play import build_exact_game
+from dtef_pipeline.games.exact.strategies import Strategy, build_uniform_strategy
 from dtef_pipeline.games.exact.strategy_values import (
     StrategyOptions,
     StrategyValues,
-    strategy_rows,
-    values_of_draws,
-    values_of_probabilities,
+    build_strategy_rows,
+    compute_exact_values,
+    estimate_values,
 )
-from dtef_pipeline.games.in_play import opening_messages
+from dtef_pipeline.games.in_play import build_opening_messages
 from dtef_pipeline.games.manifest import read_manifest
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Persona, Player
@@ -55,10 +55,10 @@ def three_to_one(point: DecisionPoint, draw: int) -> str:
 
 
 def plan_of(pack: Pack, sample: int | None = None, draws: int = 4) -> DecisionPlan:
-    return DecisionPlan(pack, points_to_ask(pack.scenario, sample), [MIXED], draws, "base")
+    return DecisionPlan(pack, select_points_to_ask(pack.scenario, sample), [MIXED], draws, "base")
 
 
-def row_of(plan: DecisionPlan, one: PointAsked, said: str | None) -> dict[str, Any]:
+def row_of(plan: DecisionPlan, one: PointRequest, said: str | None) -> dict[str, Any]:
     manifest = plan.pack.manifest
     return {
         "league": manifest.league,
@@ -80,7 +80,7 @@ def row_of(plan: DecisionPlan, one: PointAsked, said: str | None) -> dict[str, A
 
 
 def answers(plan: DecisionPlan, says: Says = three_to_one) -> pa.Table:
-    return answer_table([row_of(plan, one, says(one.point, one.request.draw)) for one in plan.asked()])
+    return build_answer_table([row_of(plan, one, says(one.point, one.request.draw)) for one in plan.list_point_requests()])
 
 
 def with_column(rows: pa.Table, name: str, value: str) -> pa.Table:
@@ -88,7 +88,7 @@ def with_column(rows: pa.Table, name: str, value: str) -> pa.Table:
 
 
 def valued(pack: Pack, rows: pa.Table, **options: Any) -> list[dict[str, Any]]:
-    return strategy_rows(pack, rows, "base", StrategyOptions(**options)).to_pylist()
+    return build_strategy_rows(pack, rows, "base", StrategyOptions(**options)).to_pylist()
 
 
 def chosen(rows: Iterable[Mapping[str, Any]], model: str, quantity: str, **about: Any) -> list[Mapping[str, Any]]:
@@ -106,72 +106,72 @@ def drawn(strategy: Strategy, draws: int, rng: np.random.Generator) -> dict[str,
 
 
 def worth(game: SmallPoker, readings: Mapping[str, list[str | None]], resamples: int, seed: int = 1) -> StrategyValues:
-    return values_of_draws(game, draw_counts(decision_points(game), readings), {}, resamples=resamples, seed=seed)
+    return estimate_values(game, draw_counts(list_decision_points(game), readings), {}, resamples=resamples, seed=seed)
 
 
 def true_mean(game: SmallPoker, strategy: Strategy, other: Strategy) -> float:
-    exact = exact_game(game)
+    exact = build_exact_game(game)
     first = exact.value(exact.vector(strategy, 0), exact.vector(other, 1))
     return float(first - exact.value(exact.vector(other, 0), exact.vector(strategy, 1))) / 2
 
 
 def true_exploitability(game: SmallPoker, strategy: Strategy) -> float:
-    exact = exact_game(game)
+    exact = build_exact_game(game)
     return float(exact.exploitability(exact.vector(strategy, 0), exact.vector(strategy, 1)))
 
 
 class TestPoints:
     @pytest.mark.parametrize(("name", "number"), [("kuhn", 12), ("leduc", 936), ("leduc without suits", 288)])
     def test_every_information_set_is_one_point(self, name: str, number: int) -> None:
-        points = decision_points(small_poker(name))
+        points = list_decision_points(small_poker(name))
         assert len({point.id for point in points}) == len({point.observation for point in points}) == len(points) == number
         assert [point.seat for point in points] == sorted(point.seat for point in points)
 
     def test_leduc_is_sampled_unless_told_otherwise_and_kuhn_is_not(self) -> None:
         game = small_poker("leduc")
-        assert [len(points_to_ask(game, sample)) for sample in (None, 0, 7, 936)] == [100, 936, 7, 936]
-        assert len(points_to_ask(small_poker("kuhn"))) == 12
-        whole, some = ([point.id for point in points_to_ask(game, sample)] for sample in (0, 50))
-        assert some == [point.id for point in points_to_ask(game, 50)] == [name for name in whole if name in some]
+        assert [len(select_points_to_ask(game, sample)) for sample in (None, 0, 7, 936)] == [100, 936, 7, 936]
+        assert len(select_points_to_ask(small_poker("kuhn"))) == 12
+        whole, some = ([point.id for point in select_points_to_ask(game, sample)] for sample in (0, 50))
+        assert some == [point.id for point in select_points_to_ask(game, 50)] == [name for name in whole if name in some]
 
     @pytest.mark.parametrize("sample", [-1, 13])
     def test_a_sample_that_cannot_be_is_refused(self, sample: int) -> None:
         with pytest.raises(ConfigError, match=f"poker/kuhn: .* {sample}; allowed: from 1 to 12"):
-            points_to_ask(small_poker("kuhn"), sample)
+            select_points_to_ask(small_poker("kuhn"), sample)
 
     def test_other_scenarios_have_no_decision_points_and_no_rows(self) -> None:
         pack = show_pack()
         assert not has_decision_points(pack.scenario)
         plan = plan_of(pack)
-        assert list(plan.asked()) == []
+        assert list(plan.list_point_requests()) == []
         assert valued(pack, answers(plan)) == []
 
     def test_a_first_decision_is_asked_with_the_messages_of_an_episode(self) -> None:
         bold = Player(MIXED.model, Persona(id="bold", version=2, display_name="Bold", system_prompt="Be bold."))
         for player in (MIXED, bold):
-            told = {point_messages(KUHN_PACK, point, player) for point in points_to_ask(KUHN_PACK.scenario)}
+            told = {build_point_messages(KUHN_PACK, point, player) for point in select_points_to_ask(KUHN_PACK.scenario)}
             assert len(told) == 12
-            assert all(opening_messages(KUHN_PACK, seed, player, 0) in told for seed in range(1, 7))
+            assert all(build_opening_messages(KUHN_PACK, seed, player, 0) in told for seed in range(1, 7))
 
     def test_every_point_has_a_draw_before_any_has_a_second_one(self) -> None:
-        assert [one.request.draw for one in plan_of(KUHN_PACK, draws=2).asked()] == [0] * 12 + [1] * 12
+        assert [one.request.draw for one in plan_of(KUHN_PACK, draws=2).list_point_requests()] == [0] * 12 + [1] * 12
 
     def test_rows_of_earlier_runs_stay_unless_the_words_have_changed(self) -> None:
         plan, more = plan_of(KUHN_PACK, draws=2), plan_of(KUHN_PACK, draws=3)
         earlier = answers(more)
-        merged = merged_answers(earlier, answers(plan), plan)
+        merged = merge_point_answers(earlier, answers(plan), plan)
         assert len(merged) == 36
-        assert merged_answers(merged, answers(plan), plan).equals(merged)
-        assert len(merged_answers(with_column(earlier, "prompt_id", "other"), answers(plan), plan)) == 24
+        assert merge_point_answers(merged, answers(plan), plan).equals(merged)
+        assert len(merge_point_answers(with_column(earlier, "prompt_id", "other"), answers(plan), plan)) == 24
         # Two rows on one request: it was paid for once.
         twice = with_column(earlier, "request_key", "same")
-        assert sum(merged_answers(twice, twice.slice(0, 0), plan)["cost_usd"].to_pylist()) == 0.5
+        assert sum(merge_point_answers(twice, twice.slice(0, 0), plan)["cost_usd"].to_pylist()) == 0.5
 
 
 class TestRows:
     def test_the_values_are_those_of_the_shares_that_were_drawn(self) -> None:
         game = small_poker("kuhn")
-        played = {point.id: {point.legal[0]: 0.75, point.legal[-1]: 0.25} for point in points_to_ask(game)}
+        played = {point.id: {point.legal[0]: 0.75, point.legal[-1]: 0.25} for point in select_points_to_ask(game)}
         rows = valued(KUHN_PACK, answers(plan_of(KUHN_PACK)))
         row = exploitable(rows)
         assert row["value"] == pytest.approx(true_exploitability(game, played))
@@ -231,7 +231,7 @@ class TestRows:
 class TestValues:
     def test_one_draw_has_a_value_and_no_interval(self) -> None:
         game = small_poker("kuhn")
-        found = worth(game, {**drawn(uniform(game), 4, np.random.default_rng(1)), "J:": ["bet"]}, resamples=10)
+        found = worth(game, {**drawn(build_uniform_strategy(game), 4, np.random.default_rng(1)), "J:": ["bet"]}, resamples=10)
         assert found.exploitability.value is not None
         assert (found.corrected.value, found.against["nash"].low) == (None, None)
         assert found.against["nash"].value is not None
@@ -239,7 +239,7 @@ class TestValues:
 
     def test_the_same_seed_gives_the_same_interval_and_the_order_of_draws_does_not_matter(self) -> None:
         game = small_poker("kuhn")
-        readings = drawn(uniform(game), 6, np.random.default_rng(1))
+        readings = drawn(build_uniform_strategy(game), 6, np.random.default_rng(1))
         turned = {name: draws[::-1] for name, draws in reversed(readings.items())}
         first, second = worth(game, readings, resamples=50), worth(game, turned, resamples=50)
         assert (first.corrected, first.against) == (second.corrected, second.against)
@@ -277,8 +277,8 @@ class TestValues:
 
     def test_draws_make_a_perfect_player_look_exploitable_and_the_correction_takes_most_of_it_off(self) -> None:
         game = small_poker("leduc without suits")
-        truth = true_exploitability(game, uniform(game))
-        found = worth(game, drawn(uniform(game), 5, np.random.default_rng(6)), resamples=60)
+        truth = true_exploitability(game, build_uniform_strategy(game))
+        found = worth(game, drawn(build_uniform_strategy(game), 5, np.random.default_rng(6)), resamples=60)
         as_drawn, corrected = found.exploitability.value, found.corrected.value
         assert as_drawn is not None
         assert corrected is not None
@@ -287,6 +287,6 @@ class TestValues:
 
     def test_nobody_wins_from_perfect_play(self) -> None:
         game = small_poker("leduc")
-        found = values_of_probabilities(game, game.strategies["nash"])
+        found = compute_exact_values(game, game.strategies["nash"])
         assert found.exploitability.value == pytest.approx(0, abs=0.001)
         assert all(one.value is not None and one.value > -0.001 for one in found.against.values())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from assets.games.known_games import known_scenarios
-from dtef_pipeline.games.episode_scores import episode_scores
+from assets.games.known_games import load_known_scenarios
+from dtef_pipeline.games.episode_scores import compute_episode_scores
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.tables import EPISODES
 from resources.settings import Settings
@@ -14,14 +14,14 @@ from resources.settings import Settings
 
 def successes(name: str, outcomes: list[str | None]) -> list[tuple[float | None, str | None]]:
     """Value and reason of each episode; None: it was not played."""
-    one = pack(name, known_scenarios(Settings.from_environment()))
+    one = pack(name, load_known_scenarios(Settings.read_environment()))
     known = {"version": one.manifest.version, "max_turns": 9, "n_turns": 1, "flags": [], "measured": []}
     rows = [
         {**known, "outcome": outcome, "status": "played" if outcome else "error", "reason": None if outcome else "it failed"}
         for outcome in outcomes
     ]
     table = pa.table([pa.array([row.get(field.name) for row in rows], field.type) for field in EPISODES], schema=EPISODES)
-    found = [row for row in episode_scores(table, one).to_pylist() if row["metric"] == "success_rate"]
+    found = [row for row in compute_episode_scores(table, one).to_pylist() if row["metric"] == "success_rate"]
     return [(row["value"], row["reason"]) for row in found]
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.drift.models import model_drift
-from dtef_pipeline.drift.rule import rule_table
+from dtef_pipeline.drift.models import compute_model_drift
+from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
-from dtef_pipeline.games.watched_play import GAMES_WATCHED, moved_baselines
+from dtef_pipeline.games.watched_play import GAMES_WATCHED, find_moved_baselines
 from tests.made.shown_drift import shown_drift
 
 NIGHTS, SEEDS = 12, 16
@@ -88,7 +88,7 @@ def connected(scores: Iterable[Mapping[str, Any]], turns: Iterable[Mapping[str, 
 
 
 def verdicts(scores: Iterable[Mapping[str, Any]], turns: Iterable[Mapping[str, Any]] = ()) -> dict[str, dict[str, Any]]:
-    return {row["model"]: row for row in model_drift(connected(scores, turns), GAMES_WATCHED).checks.to_pylist()}
+    return {row["model"]: row for row in compute_model_drift(connected(scores, turns), GAMES_WATCHED).checks.to_pylist()}
 
 
 def test_a_player_that_gets_worse_drifts_and_the_other_one_does_not() -> None:
@@ -100,17 +100,17 @@ def test_a_player_that_gets_worse_drifts_and_the_other_one_does_not() -> None:
     assert (moved["partitions"], moved["n_prompts"]) == (["poker"], 2 * SEEDS)
     assert moved["moved"][0]["item"].startswith("poker/kuhn/")
     assert found["steady"]["verdict"] != "drift"
-    ruled = {row["model"]: row for row in rule_table(connected(rows), GAMES_WATCHED).to_pylist()}
+    ruled = {row["model"]: row for row in build_rule_table(connected(rows), GAMES_WATCHED).to_pylist()}
     assert (ruled["moved"]["flagged"], ruled["moved"]["partition"], ruled["moved"]["test"]) == (True, "poker/kuhn", "1")
 
 
 def test_chips_have_no_bounds_and_are_not_watched() -> None:
-    assert {row["way"].split(", ")[1] for row in model_drift(connected(history(0.6)), GAMES_WATCHED).checks.to_pylist()} == {
-        "success_rate"
-    }
+    assert {
+        row["way"].split(", ")[1] for row in compute_model_drift(connected(history(0.6)), GAMES_WATCHED).checks.to_pylist()
+    } == {"success_rate"}
     chips = [row for row in history(0.6) if row["metric"] != "success_rate"]
-    assert len(model_drift(connected(chips), GAMES_WATCHED).checks) == 0
-    assert len(rule_table(connected(chips), GAMES_WATCHED)) == 0
+    assert len(compute_model_drift(connected(chips), GAMES_WATCHED).checks) == 0
+    assert len(build_rule_table(connected(chips), GAMES_WATCHED)) == 0
 
 
 def test_a_drift_of_form_is_told_from_one_of_play() -> None:
@@ -120,7 +120,7 @@ def test_a_drift_of_form_is_told_from_one_of_play() -> None:
 
 @pytest.mark.parametrize("changed", [{"truth_id": "other rules", "version": 2}, {"persona": "calm:v3"}])
 def test_other_rules_or_another_persona_is_no_drift(changed: dict[str, Any]) -> None:
-    found = model_drift(connected(history(0.6, **changed)), GAMES_WATCHED).checks.to_pylist()
+    found = compute_model_drift(connected(history(0.6, **changed)), GAMES_WATCHED).checks.to_pylist()
     assert "drift" not in {row["verdict"] for row in found}
 
 
@@ -155,7 +155,7 @@ def test_an_episode_that_was_not_played_lowers_no_score() -> None:
     """An unplayed episode is a missing answer, and no loss."""
     lacking = [row for at in range(3) for seed in range(SEEDS) for row in scores_of(episode("m", seed, 0, at), 1.0)]
     lacking += [row for seed in range(SEEDS) for row in scores_of(episode("m", seed, 0, 3), None if seed % 3 == 0 else 1.0)]
-    (found,) = model_drift(connected(lacking), GAMES_WATCHED).checks.to_pylist()
+    (found,) = compute_model_drift(connected(lacking), GAMES_WATCHED).checks.to_pylist()
     assert (found["verdict"], found["n_snapshots"], found["gap"]) == ("none", 4, pytest.approx(0.0))
 
 
@@ -168,7 +168,7 @@ def test_of_a_scenario_that_nobody_wins_the_first_metric_on_0_1_is_watched() -> 
     for at in range(2):
         for row in scores_of(episode("m", 1, 0, at, league="negotiation", scenario="allocation"), 0.25):
             rows += [{**row, **metric} for metric in (share, fair, envy)] if row["metric"] == "success_rate" else [row]
-    found = {row["way"].split(", ")[1]: row for row in rule_table(connected(rows), GAMES_WATCHED).to_pylist()}
+    found = {row["way"].split(", ")[1]: row for row in build_rule_table(connected(rows), GAMES_WATCHED).to_pylist()}
     assert set(found) == {"utility_share", "envious"}
     assert found["envious"]["lowest"] == pytest.approx(0.75)
 
@@ -181,20 +181,22 @@ def test_a_baseline_that_moved_is_named_once_per_metric_and_item() -> None:
         )
         return [*steady, *(row for rows in ends for row in rows)]
 
-    said = list(moved_baselines(connected(of_baselines(0.0))))
+    said = list(find_moved_baselines(connected(of_baselines(0.0))))
     assert said == [
         "poker/kuhn baseline/nash, expected_return of 8/0/baseline/random: -2 in one snapshot, 2 in another",
         "poker/kuhn baseline/nash, success_rate of 8/0/baseline/random: 0 in one snapshot, 1 in another",
     ]
-    assert not list(moved_baselines(connected(of_baselines(1.0))))
-    assert not list(moved_baselines(connected(of_baselines(0.0, version=2)))), "the version says that the game changed"
-    assert not list(moved_baselines(connected(of_baselines(0.0, opponent="gpt")))), "against a model it need not play alike"
+    assert not list(find_moved_baselines(connected(of_baselines(1.0))))
+    assert not list(find_moved_baselines(connected(of_baselines(0.0, version=2)))), "the version says that the game changed"
+    assert not list(find_moved_baselines(connected(of_baselines(0.0, opponent="gpt")))), (
+        "against a model it need not play alike"
+    )
 
 
 def test_the_pages_say_who_plays_worse_and_where_nothing_was_compared_what_to_do() -> None:
     rows = history(0.6)
-    found, connection = model_drift(connected(rows), GAMES_WATCHED), duckdb.connect()
-    connection.register("drift_rule", rule_table(connected(rows), GAMES_WATCHED))
+    found, connection = compute_model_drift(connected(rows), GAMES_WATCHED), duckdb.connect()
+    connection.register("drift_rule", build_rule_table(connected(rows), GAMES_WATCHED))
     connection.register("drift", found.checks)
     connection.register("drift_series", found.series)
     text = shown_drift(connection, GAMES_WATCHED)
@@ -202,7 +204,7 @@ def test_the_pages_say_who_plays_worse_and_where_nothing_was_compared_what_to_do
     assert text.index("moved") < text.index("steady")
     assert "The documented rule flags" in text
     assert "poker/kuhn" in text
-    once = model_drift(connected(row for row in rows if row["snapshot"] == night(0)["snapshot"]), GAMES_WATCHED)
+    once = compute_model_drift(connected(row for row in rows if row["snapshot"] == night(0)["snapshot"]), GAMES_WATCHED)
     alone = duckdb.connect()
     alone.register("drift", once.checks)
     alone.register("drift_series", once.series)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.judging.consensus import CONSENSUS_COLUMNS, consensus
+from dtef_pipeline.judging.consensus import CONSENSUS_COLUMNS, compute_consensus
 
 KEYS = ("prompt", "path", "position")
 SCHEMA = pa.schema(
@@ -40,7 +40,7 @@ def point(*scores: float | None, inverted: bool = False, reason: str = "unreadab
         {"judge": f"j{at}", "score": score, "reason": None if score is not None else reason, "inverted": inverted}
         for at, score in enumerate(scores)
     ]
-    (row,) = consensus(table(rows), KEYS).to_pylist()
+    (row,) = compute_consensus(table(rows), KEYS).to_pylist()
     return row
 
 
@@ -65,14 +65,14 @@ def test_values_by_hand(scores: tuple[float | None, ...], inverted: bool, score:
 
 def test_several_reasons_are_all_named() -> None:
     rows = [{"judge": judge, "score": None, "reason": why} for judge, why in (("a", "error"), ("b", "cut"), ("c", "error"))]
-    assert consensus(table(rows), KEYS)["reason"].to_pylist() == ["cut, error"]
+    assert compute_consensus(table(rows), KEYS)["reason"].to_pylist() == ["cut, error"]
 
 
 def test_a_missing_draw_is_a_part_of_the_vote_of_a_judge_that_answered() -> None:
     """The example of docs/explanation/judges.md."""
     said = {"a": [1.0, 1.0], "b": [0.5, None]}
     rows = [{"judge": judge, "draw": at, "score": score} for judge, scores in said.items() for at, score in enumerate(scores)]
-    (row,) = consensus(table(rows), KEYS).to_pylist()
+    (row,) = compute_consensus(table(rows), KEYS).to_pylist()
     assert [row[name] for name in ("score", "low", "high")] == pytest.approx([0.75, 0.625, 0.875])
     assert (row["n_judges"], row["n_answered"], row["partial"]) == (2, 2, True)
     described = {column.name: column.metadata[b"description"].decode() for column in CONSENSUS_COLUMNS}
@@ -84,7 +84,7 @@ def test_null_keys_are_values_and_points_stand_in_the_order_of_their_first_row()
         {"path": path, "position": at, "judge": "a", "score": 1.0}
         for path, at in ((1, 0), (None, 0), (0, 0), (None, 1), (1, 0))
     ]
-    found = consensus(table(rows), KEYS)
+    found = compute_consensus(table(rows), KEYS)
     assert found.select(["path", "position"]).to_pylist() == [
         {"path": path, "position": at} for path, at in ((1, 0), (None, 0), (0, 0), (None, 1))
     ]
@@ -93,7 +93,7 @@ def test_null_keys_are_values_and_points_stand_in_the_order_of_their_first_row()
 
 def test_nothing_is_inverted_where_no_column_says_so() -> None:
     rows = table([{"judge": "a", "score": 0.25}]).drop_columns(["inverted"])
-    assert consensus(rows, KEYS)["score"].to_pylist() == [0.25]
+    assert compute_consensus(rows, KEYS)["score"].to_pylist() == [0.25]
 
 
 def naive(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
@@ -136,7 +136,7 @@ ROW = st.fixed_dictionaries(
 def test_consensus_is_the_plain_definition(rows: list[dict[str, Any]]) -> None:
     rows = [{**row, "inverted": row["position"] == 1} for row in rows]
     expected = naive(rows)
-    found = {tuple(row[name] for name in KEYS): row for row in consensus(table(rows), KEYS).to_pylist()}
+    found = {tuple(row[name] for name in KEYS): row for row in compute_consensus(table(rows), KEYS).to_pylist()}
     assert found.keys() == expected.keys()
     for key, values in expected.items():
         for name, value in values.items():
@@ -146,5 +146,5 @@ def test_consensus_is_the_plain_definition(rows: list[dict[str, Any]]) -> None:
 @given(rows=st.lists(ROW, max_size=40), seed=st.integers(0, 99))
 def test_rows_in_another_order_give_equal_bits(rows: list[dict[str, Any]], seed: int) -> None:
     turned = random.Random(seed).sample(rows, len(rows))
-    in_order = [sorted(consensus(table(given), KEYS).to_pylist(), key=str) for given in (rows, turned)]
+    in_order = [sorted(compute_consensus(table(given), KEYS).to_pylist(), key=str) for given in (rows, turned)]
     assert in_order[0] == in_order[1]

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from dtef_pipeline.judging.classes import FIVE_CLASSES, TEN_CLASSES
-from dtef_pipeline.judging.judgement import first_request, next_request
+from dtef_pipeline.judging.judgement import build_first_request, build_next_request
 from dtef_pipeline.judging.judges import JudgeConfig, default_judges, judge_hash
-from dtef_pipeline.judging.prompts import list_order, template_hash
+from dtef_pipeline.judging.prompts import hash_template, list_order
 from tests.dtef_pipeline.judging.cases import CASE, CRITERIA, MINI, MODELS, replied
 
 
@@ -43,8 +43,8 @@ from tests.dtef_pipeline.judging.cases import CASE, CRITERIA, MINI, MODELS, repl
     ],
 )
 def test_requests_of_judges(approach: str, prompt: str, key: str, corrected: str, longer: str) -> None:
-    request = first_request(CASE, JudgeConfig(approach, MINI), 0, "base")
-    after = [next_request(request, [replied(request, "Good.", finish_reason=why)]) for why in ("stop", "length")]
+    request = build_first_request(CASE, JudgeConfig(approach, MINI), 0, "base")
+    after = [build_next_request(request, [replied(request, "Good.", finish_reason=why)]) for why in ("stop", "length")]
     assert (request.prompt_id, request.key) == (prompt, key)
     assert [again.key for again in after if again] == [corrected, longer]
 
@@ -55,7 +55,7 @@ def test_hashes_of_judges() -> None:
         "1c0c4106435e9691fd02a10acaeca636",
         "cf2f45385704f7bdab44f7791a34761d",
     ]
-    assert [template_hash(approach) for approach in ("standard", "prompt-aware", "holistic")] == [
+    assert [hash_template(approach) for approach in ("standard", "prompt-aware", "holistic")] == [
         "e1af9828258b02ab4c9475d3a8d0691d",
         "f0cc403cc839596e957241c81e0939c8",
         "b4108fbac5f3f123cb62984a0d292a6f",

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.judging.judgement import UNJUDGED_REASONS, first_request, judgement_of, next_request
+from dtef_pipeline.judging.judgement import UNJUDGED_REASONS, build_first_request, build_next_request, resolve_judgement
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import Case
 from tests.dtef_pipeline.judging.cases import CASE, CRITERIA, GOOD, JUDGE, MINI, replied
 
-FIRST = first_request(CASE, JUDGE, 0, "base")
+FIRST = build_first_request(CASE, JUDGE, 0, "base")
 BAD = "Rather good."
 
 
@@ -23,36 +23,36 @@ def replies(*said: str | tuple[str, str]) -> list[Response]:
 
 
 def test_an_unreadable_reply_is_shown_to_its_judge_once() -> None:
-    again = next_request(FIRST, replies(BAD))
+    again = build_next_request(FIRST, replies(BAD))
     assert again is not None
     assert again.messages[:2] == FIRST.messages
     assert again.messages[2].text == BAD
     assert (again.model, again.role, again.draw, again.snapshot) == (FIRST.model, "judge", FIRST.draw, FIRST.snapshot)
     assert again.key != FIRST.key
-    assert next_request(FIRST, replies(BAD, BAD)) is None
-    judged = judgement_of(replies(BAD, GOOD))
+    assert build_next_request(FIRST, replies(BAD, BAD)) is None
+    judged = resolve_judgement(replies(BAD, GOOD))
     assert (judged.score, judged.attempts, judged.raws) == (0.75, 2, (BAD, GOOD))
     assert judged.cost == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("text", ["", "<reflection>The text", "CLASS_UNMET would mean that"])
 def test_after_a_reply_that_was_cut_there_is_room_for_twice_the_tokens(text: str) -> None:
-    again = next_request(FIRST, replies((text, "length")))
+    again = build_next_request(FIRST, replies((text, "length")))
     assert again is not None
     assert again.model.variant == "openai/mini[max_tokens=4096,temperature=0]"
     assert again.model.name == "mini"
-    assert judgement_of(replies((text, "length"), (text, "length"))).reason == "cut"
+    assert resolve_judgement(replies((text, "length"), (text, "length"))).reason == "cut"
 
 
 def test_a_verdict_in_its_tags_counts_even_where_the_reply_was_cut_behind_it() -> None:
     said = replies((GOOD + "\nBesides", "length"))
-    assert next_request(FIRST, said) is None
-    assert judgement_of(said).score == 0.75
+    assert build_next_request(FIRST, said) is None
+    assert resolve_judgement(said).score == 0.75
 
 
 def test_a_judge_without_a_limit_is_asked_again_without_one() -> None:
     judge = JudgeConfig("standard", MINI.model_validate({"name": "m", "model": "openai/m", "max_tokens": None}))
-    again = next_request(first_request(CASE, judge, 0, "base"), replies(("", "length")))
+    again = build_next_request(build_first_request(CASE, judge, 0, "base"), replies(("", "length")))
     assert again is not None
     assert again.model.variant == "openai/m[temperature=0]"
 
@@ -73,7 +73,7 @@ def test_a_judge_without_a_limit_is_asked_again_without_one() -> None:
     ],
 )
 def test_what_has_no_class_has_a_reason_and_no_number(outcomes: Sequence[Response | Failure], reason: str) -> None:
-    judged = judgement_of(outcomes)
+    judged = resolve_judgement(outcomes)
     assert (judged.name, judged.score, judged.reason) == (None, None, reason)
     assert reason in UNJUDGED_REASONS
     assert len(judged.request_keys) == judged.attempts == len(outcomes)
@@ -81,12 +81,12 @@ def test_what_has_no_class_has_a_reason_and_no_number(outcomes: Sequence[Respons
 
 
 def test_a_cost_that_is_not_known_is_null() -> None:
-    assert judgement_of([replied(FIRST, GOOD)]).cost is None
-    assert judgement_of([replied(FIRST, BAD), replied(FIRST, GOOD, cost_usd=0.25)]).cost == 0.25
+    assert resolve_judgement([replied(FIRST, GOOD)]).cost is None
+    assert resolve_judgement([replied(FIRST, BAD), replied(FIRST, GOOD, cost_usd=0.25)]).cost == 0.25
 
 
 def judged_by(approach: str, criteria: tuple[str, ...], at: int = 0) -> Request:
-    return first_request(Case(CASE.text, criteria[at], CASE.turns, criteria), JudgeConfig(approach, MINI), 0, "base")
+    return build_first_request(Case(CASE.text, criteria[at], CASE.turns, criteria), JudgeConfig(approach, MINI), 0, "base")
 
 
 @pytest.mark.parametrize(("approach", "asked_again"), [("standard", False), ("prompt-aware", False), ("holistic", True)])

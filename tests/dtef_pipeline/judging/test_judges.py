@@ -10,11 +10,11 @@ from dtef_pipeline.asking.models import ModelSpec, load_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.classes import TEN_CLASSES
 from dtef_pipeline.judging.judges import (
-    configured_judges,
+    configure_judges,
     consensus_id,
     default_judges,
     judge_hash,
-    named_judges,
+    parse_judges,
 )
 from tests.dtef_pipeline.judging.cases import JUDGE, MODELS
 
@@ -36,7 +36,7 @@ def test_without_a_collection_of_judges_the_error_says_what_to_write(text: str) 
 
 
 def test_judges_are_named_by_approach_and_model_each_once() -> None:
-    judges = named_judges(["standard=big", "holistic=judges", "standard=openai/big", "standard=mini@max_tokens=4096"], MODELS)
+    judges = parse_judges(["standard=big", "holistic=judges", "standard=openai/big", "standard=mini@max_tokens=4096"], MODELS)
     assert [judge.name for judge in judges] == ["standard(big)", "holistic(mini)", "standard(mini@max_tokens=4096)"]
     assert judges[2].model.variant == "openai/mini[max_tokens=4096,temperature=0]"
 
@@ -44,28 +44,28 @@ def test_judges_are_named_by_approach_and_model_each_once() -> None:
 @pytest.mark.parametrize("option", ["mini", "=mini", "plain=mini", "standard=", "Standard=mini"])
 def test_another_form_of_the_option_is_refused(option: str) -> None:
     with pytest.raises(ConfigError, match=f"judge '{option}': allowed: APPROACH=MODEL, .* standard, prompt-aware, holistic"):
-        named_judges([option], MODELS)
+        parse_judges([option], MODELS)
 
 
 @pytest.mark.parametrize("model", ["local/smollm2-135m", "baseline/uniform"])
 def test_models_that_do_not_write_are_no_judges(model: str) -> None:
     with pytest.raises(ConfigError, match=f"judge '{model}': got a model without a server"):
-        configured_judges("standard", model, load_models(computed={"baseline/uniform": None}))
+        configure_judges("standard", model, load_models(computed={"baseline/uniform": None}))
 
 
 def test_settings_of_the_entry_are_kept_but_for_temperature_and_tokens() -> None:
     models = load_models(
         "models: {m: {model: openai/m, temperature: 0.7, max_tokens: 99, seed: 3, api_base: 'http://127.0.0.1:1/v1'}}"
     )
-    (judge,) = configured_judges("standard", "m", models)
+    (judge,) = configure_judges("standard", "m", models)
     assert judge.model.variant == "openai/m[max_tokens=2048,seed=3,temperature=0]"
     assert (judge.model.name, judge.model.api_base) == ("m", "http://127.0.0.1:1/v1")
-    (warm,) = configured_judges("standard", "m@temperature=0.7", models)
+    (warm,) = configure_judges("standard", "m@temperature=0.7", models)
     assert warm.model.variant == "openai/m[max_tokens=2048,seed=3,temperature=0.7]"
 
 
 def test_a_model_that_refuses_a_temperature_judges_without_one() -> None:
-    (judge,) = configured_judges("standard", "m", load_models("models: {m: {model: openai/o3, temperature: null}}"))
+    (judge,) = configure_judges("standard", "m", load_models("models: {m: {model: openai/o3, temperature: null}}"))
     assert judge.model.variant == "openai/o3[max_tokens=2048]"
 
 
@@ -74,8 +74,8 @@ def test_two_servers_of_one_variant_do_not_share_their_judgements() -> None:
     at = "model: openai/m, api_base: 'http://127.0.0.1:{}/v1'"
     models = load_models(f"models:\n  a: {{{at.format(1)}}}\n  b: {{{at.format(2)}, max_tokens: 512}}")
     with pytest.raises(ConfigError, match=r"judges 'a' and 'b' are both openai/m\[max_tokens=2048,temperature=0\]"):
-        named_judges(["standard=a", "holistic=b"], models)
-    assert len(named_judges(["standard=a", "holistic=b@seed=1"], models)) == 2
+        parse_judges(["standard=a", "holistic=b"], models)
+    assert len(parse_judges(["standard=a", "holistic=b@seed=1"], models)) == 2
 
 
 def test_the_hash_of_judges_is_of_what_decides_and_of_nothing_else() -> None:
@@ -89,9 +89,9 @@ def test_the_hash_of_judges_is_of_what_decides_and_of_nothing_else() -> None:
     others = [
         judge_hash(judges[:1]),
         judge_hash([replace(judge, scale=TEN_CLASSES) for judge in judges]),
-        judge_hash(named_judges(["standard=big", "prompt-aware=big"], MODELS)),
-        judge_hash(named_judges(["standard=mini", "holistic=mini"], MODELS)),
-        judge_hash(named_judges(["standard=mini", "prompt-aware=mini@max_tokens=4096"], MODELS)),
+        judge_hash(parse_judges(["standard=big", "prompt-aware=big"], MODELS)),
+        judge_hash(parse_judges(["standard=mini", "holistic=mini"], MODELS)),
+        judge_hash(parse_judges(["standard=mini", "prompt-aware=mini@max_tokens=4096"], MODELS)),
         judge_hash([JUDGE, JUDGE]),
     ]
     assert len({known, *others}) == 7

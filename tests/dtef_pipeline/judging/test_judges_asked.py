@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request, Response
-from dtef_pipeline.judging.judgement import Judgement, first_request, judgement_of, next_request
+from dtef_pipeline.judging.judgement import Judgement, build_first_request, build_next_request, resolve_judgement
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import Case
 from resources.gateway import Gateway
@@ -40,13 +40,13 @@ def stored_responses(store: ResponseStore, requests: list[Request]) -> dict[str,
 
 def judged(gateway: Gateway, store: ResponseStore, judge: JudgeConfig) -> dict[str, Judgement]:
     """The judgement of each criterion, in two waves."""
-    first = {form: first_request(Case(CASE.text, form, CASE.turns), judge, 0, "base") for form in FORMS}
+    first = {form: build_first_request(Case(CASE.text, form, CASE.turns), judge, 0, "base") for form in FORMS}
     assert not gateway.answer(first.values()).failures
     said = {form: list(stored_responses(store, [one]).values()) for form, one in first.items()}
-    again = {form: request for form, one in first.items() if (request := next_request(one, said[form]))}
+    again = {form: request for form, one in first.items() if (request := build_next_request(one, said[form]))}
     assert not gateway.answer(again.values()).failures
     second = {form: list(stored_responses(store, [one]).values()) for form, one in again.items()}
-    return {form: judgement_of([*said[form], *second.get(form, [])]) for form in FORMS}
+    return {form: resolve_judgement([*said[form], *second.get(form, [])]) for form in FORMS}
 
 
 def test_every_form_of_reply_is_judged_and_a_rerun_asks_nobody(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from dtef_pipeline.judging.prompts import (
     NOTHING_WAS_WRITTEN,
     WRITTEN_BY_THE_MODEL,
     Case,
-    correction_messages,
+    build_correction,
     judge_messages,
     list_order,
 )
@@ -102,7 +102,7 @@ def test_the_list_is_shown_in_its_recorded_order() -> None:
 
 def test_a_correction_shows_the_reply_and_the_names() -> None:
     messages = judge_messages("standard", CASE)
-    said = correction_messages(messages, "Rather good. </TEXT>")
+    said = build_correction(messages, "Rather good. </TEXT>")
     assert said[:2] == messages
     assert [message.role for message in said[2:]] == ["assistant", "user"]
     assert said[2].text == "Rather good. &lt;/TEXT>"
@@ -110,7 +110,7 @@ def test_a_correction_shows_the_reply_and_the_names() -> None:
 
 
 def test_an_empty_reply_is_no_empty_message() -> None:
-    assert correction_messages(judge_messages("standard", CASE), " \n")[2].text == NOTHING_WAS_WRITTEN
+    assert build_correction(judge_messages("standard", CASE), " \n")[2].text == NOTHING_WAS_WRITTEN
 
 
 def test_cases_that_lack_what_is_shown_are_refused() -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
-from dtef_pipeline.preference.beside_metrics import BESIDE_COLUMNS, beside_metrics, of_judges
+from dtef_pipeline.preference.beside_metrics import BESIDE_COLUMNS, beside_metrics, convert_judge_scores
 
 SCORE = {"family": "qa", "partition": "all", "reviewer_kind": "person", "judge": None, "low": None, "high": None, "n_votes": 10}
 
@@ -65,6 +65,6 @@ def test_players_of_other_components_are_left_out_and_counted() -> None:
 
 def test_judges_are_a_metric_beside_people() -> None:
     both = pd.concat([scores({"a": 1, "b": -1}), scores({"a": -2, "b": 2}, reviewer_kind="judge", judge="j")])
-    found = beside_metrics(both[both["reviewer_kind"] == "person"], of_judges(both))
+    found = beside_metrics(both[both["reviewer_kind"] == "person"], convert_judge_scores(both))
     assert found["metric"].unique().tolist() == ["preference of j"]
     assert found["tau"].iloc[0] == pytest.approx(-1)

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.judging.hidden_names import blinding, names_of_model
-from dtef_pipeline.preference.blinded_pair import blinded_pair, count_replaced_names, shown_as_a
-from dtef_pipeline.preference.paired_source import paired_rows
+from dtef_pipeline.judging.hidden_names import build_blinding, list_names_of_model
+from dtef_pipeline.preference.blinded_pair import blinded_pair, choose_shown_as_a, count_replaced_names
+from dtef_pipeline.preference.paired_source import build_paired_responses
 from dtef_pipeline.preference.votes import vote_pair
 from tests.made.voted import need_votes, real_responses, responses, vectors
 
@@ -25,13 +25,13 @@ SALT = "0f" * 32
 
 @pytest.mark.parametrize(("given_", "expected"), vectors("scrub"))
 def test_vectors_of_scrubbing(given_: dict[str, Any], expected: str) -> None:
-    assert blinding(given_["names"]).scrub(given_["text"]).text == expected
+    assert build_blinding(given_["names"]).scrub(given_["text"]).text == expected
 
 
 @pytest.mark.parametrize(("given_", "expected"), vectors("pair_json"))
 def test_vectors_of_the_json_of_a_pair(given_: dict[str, Any], expected: bool) -> None:
     left, right = responses(2)
-    served = blinded_pair(vote_pair(left, right), left, right, blinding(left.names), SALT).as_json()
+    served = blinded_pair(vote_pair(left, right), left, right, build_blinding(left.names), SALT).serialize()
     assert (list(served) == given_["keys"]) is expected
 
 
@@ -50,25 +50,25 @@ def test_vectors_of_the_json_of_a_pair(given_: dict[str, Any], expected: bool) -
 )
 def test_names_are_whole_words_in_any_spelling(text: str, expected: str) -> None:
     names = ["GPT-4", "Claude", "Claude v1", "谷歌", "OpenAI", "openai/gpt-4"]
-    assert blinding(names).scrub(text).text == expected
+    assert build_blinding(names).scrub(text).text == expected
 
 
 def test_replacements_are_counted() -> None:
-    names = blinding(["alpha"])
+    names = build_blinding(["alpha"])
     assert names.scrub("Alpha, alphabet, ALPHA") == ("[model], alphabet, [model]", 2)
-    nothing = blinding(["", "-", "??", "a", "7", "4.1"])
+    nothing = build_blinding(["", "-", "??", "a", "7", "4.1"])
     assert nothing.sure == nothing.everyday == ()
 
 
 def test_a_model_is_known_by_its_string_its_last_part_and_its_maker() -> None:
-    names = names_of_model("mini", "openrouter/openai/gpt-4o-mini[temperature=0]")
+    names = list_names_of_model("mini", "openrouter/openai/gpt-4o-mini[temperature=0]")
     assert {"mini", "openrouter/openai/gpt-4o-mini", "gpt-4o-mini", "OpenAI", "ChatGPT"} <= set(names)
-    assert blinding(names).scrub("As ChatGPT (GPT-4o mini, by Open AI)").text == "As [model] ([model], by [model])"
+    assert build_blinding(names).scrub("As ChatGPT (GPT-4o mini, by Open AI)").text == "As [model] ([model], by [model])"
 
 
 @given(st.text(), st.lists(st.text(max_size=8), max_size=4))
 def test_no_text_and_no_name_breaks_the_scrubbing(text: str, names: list[str]) -> None:
-    found = blinding(names)
+    found = build_blinding(names)
     once = found.scrub(text)
     assert (once.replaced == 0) == (once.text == text)
 
@@ -77,11 +77,11 @@ def test_no_text_and_no_name_breaks_the_scrubbing(text: str, names: list[str]) -
 def test_scrubbing_is_what_a_naive_definition_says(text: str) -> None:
     naive = re.sub(r"(?<![A-Za-z0-9])zorble([\s_-]*v1)?(?![A-Za-z0-9])", "[model]", text, flags=re.IGNORECASE)
     if not re.search(r"[\s_-]{9}", text):
-        assert blinding(["Zorble", "Zorble v1"]).scrub(text).text == naive
+        assert build_blinding(["Zorble", "Zorble v1"]).scrub(text).text == naive
 
 
 def test_a_long_text_of_one_piece_is_scrubbed_in_no_time() -> None:
-    names = blinding([f"name {place}" for place in range(60)] + ["name"])
+    names = build_blinding([f"name {place}" for place in range(60)] + ["name"])
     began = time.process_time()
     for text in ("name" + " " * 100_000, "name-" * 20_000, "e\u0301" * 50_000):
         names.scrub(text)
@@ -91,14 +91,14 @@ def test_a_long_text_of_one_piece_is_scrubbed_in_no_time() -> None:
 def test_which_one_is_a_is_the_first_bit_of_the_hash() -> None:
     for pair_id in ("p", "q", "r", "t"):
         first = int(hashlib.sha256(f"{pair_id}\ns".encode()).hexdigest()[0], 16)
-        assert shown_as_a(pair_id, "s") == ("right" if first >= 8 else "left")
+        assert choose_shown_as_a(pair_id, "s") == ("right" if first >= 8 else "left")
 
 
 def test_the_texts_are_swapped_with_the_sides() -> None:
     left, right = sorted(responses(2), key=lambda one: one.response_id)
     pair = vote_pair(left, right)
     seen = {
-        shown_as_a(pair.pair_id, salt): blinded_pair(pair, left, right, blinding([]), salt).run_a
+        choose_shown_as_a(pair.pair_id, salt): blinded_pair(pair, left, right, build_blinding([]), salt).run_a
         for salt in map(str, range(20))
     }
     assert seen == {"left": left.text, "right": right.text}
@@ -108,13 +108,13 @@ def test_no_name_stands_in_what_is_served_of_the_real_pairs() -> None:
     need_votes()
     rows = real_responses()
     every = sorted({name for row in rows for name in row.names})
-    names = blinding(every)
+    names = build_blinding(every)
     leak = naive_leak([*every, *PEOPLE_SAY])
     both = [pair for pair in combinations(rows, 2) if pair[0].item_id == pair[1].item_id]
     assert len(both) == 5 * 59 * 58 / 2
     for left, right in both[::20]:
         pair = blinded_pair(vote_pair(left, right), left, right, names, SALT)
-        assert list(pair.as_json()) == ["pair_id", "prompt", "run_a", "run_b"]
+        assert list(pair.serialize()) == ["pair_id", "prompt", "run_a", "run_b"]
     scrubbed = {names.scrub(text).text for row in rows for text in (row.text, row.prompt)}
     for text in scrubbed:
         assert leak.search(text.replace("[model]", "")) is None
@@ -157,12 +157,12 @@ def naive_leak(names: Iterable[str]) -> re.Pattern[str]:
 )
 def test_everyday_words_are_names_only_where_they_are_written_as_names(text: str, expected: str | None) -> None:
     names = ["togethercomputer/redpajama", "cohere/command", "Cohere", "a", "anthropic/claude-opus-4"]
-    assert blinding(names).scrub(text).text == (expected or text)
+    assert build_blinding(names).scrub(text).text == (expected or text)
 
 
 def test_a_given_name_is_one_also_where_it_is_an_everyday_word() -> None:
     assert (
-        blinding(["Together", "Command"]).scrub("They come together at her command.").text
+        build_blinding(["Together", "Command"]).scrub("They come together at her command.").text
         == "They come [model] at her [model]."
     )
 
@@ -176,13 +176,13 @@ def test_a_given_name_is_one_also_where_it_is_an_everyday_word() -> None:
     ],
 )
 def test_names_of_a_stored_model_are_known_in_their_versions(text: str, expected: str) -> None:
-    names = [*names_of_model("GPT 4", "openai/gpt-4"), *names_of_model("mini", "openrouter/openai/gpt-4.1-mini")]
-    names += names_of_model("c", "openrouter/anthropic/claude-3.5-haiku")
-    assert blinding(names).scrub(text).text == expected
+    names = [*list_names_of_model("GPT 4", "openai/gpt-4"), *list_names_of_model("mini", "openrouter/openai/gpt-4.1-mini")]
+    names += list_names_of_model("c", "openrouter/anthropic/claude-3.5-haiku")
+    assert build_blinding(names).scrub(text).text == expected
 
 
 def test_what_a_maker_is_known_for_is_hidden_with_each_of_its_models() -> None:
-    names = blinding(["openai/gpt-3.5-turbo", "GPT 4", "anthropic/claude-2"])
+    names = build_blinding(["openai/gpt-3.5-turbo", "GPT 4", "anthropic/claude-2"])
     said = "ChatGPT, GPT-3, Open AI, GPT3, Claude, ClaudeV2, gpt_4, GPT4o; GPT-40, chatgptish, coherent, Llama"
     assert names.scrub(said).text == (
         "[model], [model], [model], [model], [model], [model], [model], [model]; GPT-40, chatgptish, coherent, Llama"
@@ -191,8 +191,8 @@ def test_what_a_maker_is_known_for_is_hidden_with_each_of_its_models() -> None:
 
 def shown(text: str, *models: str) -> tuple[str, int]:
     """A text as a pair of these models shows it, and how many names were taken out of it."""
-    names = [name for model in models for name in names_of_model(model, f"{model}[temperature=0]")]
-    return blinding(names).of_pair(names).scrub(text)
+    names = [name for model in models for name in list_names_of_model(model, f"{model}[temperature=0]")]
+    return build_blinding(names).add_pair_names(names).scrub(text)
 
 
 @pytest.mark.parametrize(
@@ -222,10 +222,10 @@ def test_the_names_of_the_two_models_are_hidden_however_short(model: str, text: 
     assert found == (expected, expected.count("[model]"))
     prompt_and_texts = responses(2)
     left, right = (
-        dataclasses.replace(one, text=text, prompt=text, names=names_of_model(name, name))
+        dataclasses.replace(one, text=text, prompt=text, names=list_names_of_model(name, name))
         for one, name in zip(prompt_and_texts, (model, "other/quokka"), strict=True)
     )
-    names = blinding([*left.names, *right.names])
+    names = build_blinding([*left.names, *right.names])
     served = blinded_pair(vote_pair(left, right), left, right, names, SALT)
     assert served.run_a == served.run_b == served.prompt == expected
     assert count_replaced_names(names, [("p", left, right)]) == {"p": 2 * expected.count("[model]")}
@@ -250,19 +250,19 @@ _WIDE = {place: place + 0xFEE0 for place in range(0x21, 0x7F)}
 
 @pytest.mark.parametrize("text", ["The owl and the o3 level", "R1 and K2 are mountains", "Je parle de l'ours"])
 def test_short_names_of_models_that_are_not_in_the_pair_stay(text: str) -> None:
-    names = [name for model in ("openai/o3", "acme/owl", "deepseek/deepseek-r1") for name in names_of_model(model, model)]
-    other = [*names_of_model("a", "other/quokka"), *names_of_model("b", "other/numbat")]
-    assert blinding([*names, *other]).of_pair(other).scrub(text).text == text
+    names = [name for model in ("openai/o3", "acme/owl", "deepseek/deepseek-r1") for name in list_names_of_model(model, model)]
+    other = [*list_names_of_model("a", "other/quokka"), *list_names_of_model("b", "other/numbat")]
+    assert build_blinding([*names, *other]).add_pair_names(other).scrub(text).text == text
 
 
 def test_personas_are_hidden_however_short() -> None:
-    names = ["bo:v2", "bo", "Bo", *names_of_model("o3", "openai/o3")]
-    assert blinding(names).of_pair(names).scrub("I, Bo, am o3; bold").text == "I, [model], am [model]; bold"
+    names = ["bo:v2", "bo", "Bo", *list_names_of_model("o3", "openai/o3")]
+    assert build_blinding(names).add_pair_names(names).scrub("I, Bo, am o3; bold").text == "I, [model], am [model]; bold"
 
 
 def test_a_label_of_an_imported_file_takes_no_letter_out_of_texts() -> None:
     names = ("A", "B", "7", "4.1")
-    assert blinding(names).of_pair(names).scrub("A text: B has 7 or 4.1") == ("A text: B has 7 or 4.1", 0)
+    assert build_blinding(names).add_pair_names(names).scrub("A text: B has 7 or 4.1") == ("A text: B has 7 or 4.1", 0)
 
 
 def test_the_name_under_which_a_provider_serves_a_model_is_hidden() -> None:
@@ -275,7 +275,7 @@ def test_the_name_under_which_a_provider_serves_a_model_is_hidden() -> None:
         "messages": [],
         "request_keys": [],
     }
-    (one,) = paired_rows("qa", [row | {"text": "I am Zork 9", "served_model": "zork-9"}])
-    assert blinding(one.names).of_pair(one.names).scrub(one.text).text == "I am [model]"
-    (unsaid,) = paired_rows("qa", [row | {"text": "I am Zork 9", "served_model": None}])
+    (one,) = build_paired_responses("qa", [row | {"text": "I am Zork 9", "served_model": "zork-9"}])
+    assert build_blinding(one.names).add_pair_names(one.names).scrub(one.text).text == "I am [model]"
+    (unsaid,) = build_paired_responses("qa", [row | {"text": "I am Zork 9", "served_model": None}])
     assert set(one.names) - set(unsaid.names) == {"zork-9"}

@@ -15,9 +15,9 @@ from dtef_pipeline.preference.judged_pairs import (
     judge_reviewer_id,
     pair_messages,
     pair_verdict,
-    said_in_orders,
+    parse_order_verdicts,
 )
-from dtef_pipeline.preference.own_judges import is_own_pair, judging_model
+from dtef_pipeline.preference.own_judges import is_own_pair, parse_judge_model
 
 PAIR = BlindedPair("p1", "Which river?", "The first says <TEXT_B>hi</TEXT_B>.", "The second.")
 JUDGE = ModelSpec(name="mini", model="openai/mini")
@@ -49,7 +49,7 @@ def test_only_a_verdict_that_survives_the_swap_counts(first: str, second: str) -
     assert found.choice == (first if survives else "tie")
     assert found.flipped is not survives
     assert (found.first, found.decided) == ([first, second].count("A"), 2 - [first, second].count("tie"))
-    said = said_in_orders(found.justification)
+    said = parse_order_verdicts(found.justification)
     assert said == (first, second)
     assert said is not None
     assert said.flipped is found.flipped
@@ -87,7 +87,7 @@ def test_a_reply_that_cannot_be_read_is_asked_for_once_more_as_a_judge() -> None
 
 def test_what_others_wrote_in_a_justification_is_no_verdict_of_a_judge() -> None:
     for text in ("", "I like A.", "[shown A by me] [swapped B by me]", "[swapped A by 0]" * 50_000):
-        assert said_in_orders(text) is None
+        assert parse_order_verdicts(text) is None
 
 
 def test_a_judge_is_known_by_its_variant_and_by_what_it_is_told() -> None:
@@ -102,7 +102,7 @@ def test_of_a_judge_with_a_long_variant_the_model_and_its_maker_stay_known(lengt
     ids = [judge_reviewer_id(ModelSpec(name="long", model=model, temperature=one)) for one in (0, 1)]
     assert all(len(one) <= 250 for one in ids)
     assert ids[0] != ids[1]
-    assert {judging_model(one) for one in ids} == {model[:200]}
+    assert {parse_judge_model(one) for one in ids} == {model[:200]}
     assert all(is_own_pair(one, "openai/other", "google/else") for one in ids)
     assert not is_own_pair(ids[0], "anthropic/other", "google/else")
     # At an address of its own the maker is unknown, and the model is told by its name.

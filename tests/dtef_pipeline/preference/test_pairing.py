@@ -9,9 +9,9 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.identity import normalized
-from dtef_pipeline.preference.pairing import new_pairs
-from dtef_pipeline.preference.votes import PairedResponse, VotePair, paired_response, vote_pair
+from dtef_pipeline.identity import normalize_text
+from dtef_pipeline.preference.pairing import make_new_pairs
+from dtef_pipeline.preference.votes import PairedResponse, VotePair, make_paired_response, vote_pair
 from tests.made.voted import responses
 
 
@@ -31,7 +31,7 @@ def spread(pairs: list[VotePair], rows: list[PairedResponse]) -> int:
 @given(st.integers(2, 13), st.integers(0, 100))
 def test_every_player_is_shown_about_equally_often(players: int, per_item: int) -> None:
     rows = responses(players)
-    pairs = new_pairs(rows, per_item=per_item)
+    pairs = make_new_pairs(rows, per_item=per_item)
     assert len(pairs) == min(per_item, players * (players - 1) // 2)
     assert spread(pairs, rows) <= 1
 
@@ -41,49 +41,50 @@ def test_pairs_that_are_made_in_several_goes_stay_balanced(players: int, goes: l
     rows = responses(players)
     made: list[VotePair] = []
     for more in goes:
-        made += new_pairs(rows, made, per_item=len(made) + more)
+        made += make_new_pairs(rows, made, per_item=len(made) + more)
         assert spread(made, rows) <= 1
     assert len({pair.pair_id for pair in made}) == len(made)
 
 
 def test_no_pair_is_made_twice_not_even_swapped() -> None:
     rows = responses(5, items=2)
-    pairs = new_pairs(rows)
+    pairs = make_new_pairs(rows)
     assert len(pairs) == 20
     assert len({frozenset((pair.left, pair.right)) for pair in pairs}) == 20
-    assert new_pairs(rows, pairs) == []
+    assert make_new_pairs(rows, pairs) == []
     assert all(vote_pair(right, left) == vote_pair(left, right) for left, right in combinations(rows[:5], 2))
 
 
 def test_both_sides_are_of_one_item_and_draw_and_of_different_players() -> None:
     rows = [*responses(4, items=3, draws=2), replace(responses(1)[0], response_id="again", text="Something else.")]
     by_id = {row.response_id: row for row in rows}
-    pairs = new_pairs(rows)
+    pairs = make_new_pairs(rows)
     assert len(pairs) == 3 * 2 * 6 + 3
     for pair in pairs:
         left, right = by_id[pair.left], by_id[pair.right]
         assert (left.item_id, left.draw, left.snapshot) == (right.item_id, right.draw, right.snapshot)
         assert left.player != right.player
-        assert normalized(left.text) != normalized(right.text)
+        assert normalize_text(left.text) != normalize_text(right.text)
 
 
 def test_texts_that_differ_by_space_and_case_alone_are_no_pair() -> None:
     rows = [
-        paired_response("qa", "a", player, text, prompt="?") for player, text in (("x", "Yes.  "), ("y", "yes."), ("z", "No."))
+        make_paired_response("qa", "a", player, text, prompt="?")
+        for player, text in (("x", "Yes.  "), ("y", "yes."), ("z", "No."))
     ]
-    assert len(new_pairs(rows)) == 2
+    assert len(make_new_pairs(rows)) == 2
 
 
 def test_pairs_follow_from_the_responses_and_not_from_their_order() -> None:
     rows = responses(6, items=4)
-    assert new_pairs(rows, most=7) == new_pairs(rows[::-1], most=7)
+    assert make_new_pairs(rows, most=7) == make_new_pairs(rows[::-1], most=7)
 
 
 def test_few_pairs_are_spread_over_the_items() -> None:
-    pairs = new_pairs(responses(4, items=5), most=10)
+    pairs = make_new_pairs(responses(4, items=5), most=10)
     assert set(Counter(pair.item_id for pair in pairs).values()) == {2}
 
 
 def test_one_player_or_none_makes_no_pair() -> None:
-    assert new_pairs(responses(1)) == []
-    assert new_pairs([]) == []
+    assert make_new_pairs(responses(1)) == []
+    assert make_new_pairs([]) == []

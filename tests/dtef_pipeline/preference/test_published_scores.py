@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.preference.own_judges import is_own_pair
-from dtef_pipeline.preference.published_scores import position, preference_scores
+from dtef_pipeline.preference.published_scores import compute_position_bias, preference_scores
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
-from dtef_pipeline.preference.stored_votes import WhichVotes, columns_of_votes, version_of_votes, votes_on_items
+from dtef_pipeline.preference.stored_votes import WhichVotes, build_vote_columns, compute_votes_version, filter_by_item
 from dtef_pipeline.preference.vote_fit import PreferenceOptions, fit_votes
 from dtef_pipeline.preference.votes import PlayersVote
 
@@ -52,7 +52,7 @@ def test_every_fit_is_that_of_its_own_votes() -> None:
         *(("qa", "all", kind) for kind in ("judge", "person")),
         *(("qa", part, kind) for part in "st" for kind in ("judge", "person")),
     ]
-    own = fit_votes(columns_of_votes("s", votes_on_items(people, ["s/*"])))
+    own = fit_votes(build_vote_columns("s", filter_by_item(people, ["s/*"])))
     found = {
         row["player"]: row for row in rows if (row["family"], row["partition"], row["reviewer_kind"]) == ("qa", "s", "person")
     }
@@ -72,7 +72,7 @@ def test_every_fit_is_that_of_its_own_votes() -> None:
             None,
             own.prompts,
         )
-    assert {row["votes_version"] for row in rows} == {version_of_votes([*people, *judged, *elsewhere])}
+    assert {row["votes_version"] for row in rows} == {compute_votes_version([*people, *judged, *elsewhere])}
 
 
 def test_each_judge_is_a_fit_of_its_own() -> None:
@@ -153,14 +153,17 @@ def test_without_votes_there_are_no_rows() -> None:
 
 def test_flips_and_places_are_counted_of_judges_alone() -> None:
     looks = [said("A", "A"), said("A", "B"), said("tie", "tie"), said("tie", "B")]
-    assert position(looks) == {"flip_rate": 0.5, "first_share": 0.6}
-    assert position([replace(one, reviewer_kind="person") for one in looks]) == {"flip_rate": None, "first_share": None}
-    assert position([said("tie", "tie")]) == {"flip_rate": 0.0, "first_share": None}
+    assert compute_position_bias(looks) == {"flip_rate": 0.5, "first_share": 0.6}
+    assert compute_position_bias([replace(one, reviewer_kind="person") for one in looks]) == {
+        "flip_rate": None,
+        "first_share": None,
+    }
+    assert compute_position_bias([said("tie", "tie")]) == {"flip_rate": 0.0, "first_share": None}
 
 
 @given(st.permutations(range(6)), st.integers(0, 5))
 def test_the_version_knows_every_vote_and_not_their_order(order: list[int], changed: int) -> None:
     some = votes()[:6]
-    assert version_of_votes([some[at] for at in order]) == version_of_votes(some)
+    assert compute_votes_version([some[at] for at in order]) == compute_votes_version(some)
     other = [replace(one, confidence=4) if at == changed else one for at, one in enumerate(some)]
-    assert version_of_votes(other) != version_of_votes(some) != version_of_votes(some[1:])
+    assert compute_votes_version(other) != compute_votes_version(some) != compute_votes_version(some[1:])

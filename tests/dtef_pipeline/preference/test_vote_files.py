@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.preference.response_lengths import longer_share, read_lengths
-from dtef_pipeline.preference.vote_files import VoteColumns, read_votes, repeated_votes
+from dtef_pipeline.preference.response_lengths import compute_longer_share, read_lengths
+from dtef_pipeline.preference.vote_files import VoteColumns, count_repeated_votes, read_votes
 from dtef_pipeline.preference.vote_fit import PreferenceOptions, fit_votes
 from tests.conftest import SHARED
 from tests.made.votes import paired
@@ -140,8 +140,8 @@ def test_the_share_of_the_longer_one_is_clustered_by_reviewer() -> None:
     """Reviewers who each prefer the longer one always or never know as little as one vote each would say."""
     lengths = np.tile([9.0, 4.0], (200, 1))
     alone_rows = paired([(0, 1, 1 if at // 20 % 2 else -1) for at in range(200)])
-    whole = longer_share(lengths, replace(alone_rows, cluster=np.repeat(np.arange(10), 20)))
-    alone = longer_share(lengths, alone_rows)
+    whole = compute_longer_share(lengths, replace(alone_rows, cluster=np.repeat(np.arange(10), 20)))
+    alone = compute_longer_share(lengths, alone_rows)
     assert whole.share == alone.share == pytest.approx(0.5)
     assert whole.low is not None
     assert alone.low is not None
@@ -149,15 +149,15 @@ def test_the_share_of_the_longer_one_is_clustered_by_reviewer() -> None:
     half = 2.262157 * np.sqrt(10 / 9 * 10 * 10**2) / 200 / 0.25
     assert whole.low == pytest.approx(1 / (1 + np.exp(half)), abs=1e-5)
     assert alone.low > whole.low + 0.2
-    assert "worth 2.0 reviewers" in longer_share(lengths, replace(alone_rows, cluster=np.repeat([0, 1], 100))).reason
-    assert longer_share(lengths, replace(alone_rows, outcome=np.ones(200, dtype=np.int64))).reason == "all votes agree"
-    assert longer_share(lengths, replace(alone_rows, outcome=np.zeros(200, dtype=np.int64))).share is None
+    assert "worth 2.0 reviewers" in compute_longer_share(lengths, replace(alone_rows, cluster=np.repeat([0, 1], 100))).reason
+    assert compute_longer_share(lengths, replace(alone_rows, outcome=np.ones(200, dtype=np.int64))).reason == "all votes agree"
+    assert compute_longer_share(lengths, replace(alone_rows, outcome=np.zeros(200, dtype=np.int64))).share is None
 
 
 def test_votes_of_one_reviewer_on_one_pair_and_prompt_are_noticed(tmp_path: Path) -> None:
     (path := tmp_path / "v.csv").write_text(
         "left,right,choice,reviewer_id,prompt_id\nx,y,A,r,1\ny,x,B,r,1\nx,y,A,r,2\nx,y,A,s,1\n", encoding="utf-8"
     )
-    assert repeated_votes(read_votes(path)) == 1
+    assert count_repeated_votes(read_votes(path)) == 1
     path.write_text("left,right,choice,reviewer_id\nx,y,A,r\nx,y,A,r\n", encoding="utf-8")
-    assert repeated_votes(read_votes(path)) == 0
+    assert count_repeated_votes(read_votes(path)) == 0

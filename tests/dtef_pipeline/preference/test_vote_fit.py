@@ -13,9 +13,9 @@ import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
-from dtef_pipeline.preference.vote_fit import FittedPreference, PreferenceOptions, fit_votes
+from dtef_pipeline.preference.vote_fit import PreferenceFit, PreferenceOptions, fit_votes
 from dtef_pipeline.statistics.bradley_terry import TIES, fit_strengths
-from dtef_pipeline.statistics.clustered_errors import clustered_errors
+from dtef_pipeline.statistics.clustered_errors import estimate_errors
 from tests.conftest import SHARED
 from tests.made.votes import paired, votes_of
 
@@ -30,11 +30,11 @@ def cases(fn: str) -> list[dict[str, Any]]:
     return [case for case in json.loads((VOTES / "vectors.json").read_text(encoding="utf-8"))["cases"] if case["fn"] == fn]
 
 
-def fitted(document: dict[str, Any], **options: Any) -> FittedPreference:
+def fitted(document: dict[str, Any], **options: Any) -> PreferenceFit:
     return fit_votes(votes_of(document), PreferenceOptions(**options))
 
 
-def by_model(found: FittedPreference, name: str) -> dict[str, Any]:
+def by_model(found: PreferenceFit, name: str) -> dict[str, Any]:
     return {score.model: getattr(score, name) for score in found.scores}
 
 
@@ -91,7 +91,7 @@ def test_real_votes_without_prompts_have_the_published_errors(real: VoteColumns,
         assert by_model(found, name) == pytest.approx({row["model"]: row[column] for row in published["scores"]}, abs=1e-3)
     # Those published count every reviewer for one, R / (R - 1).
     rows, reviewer = zip(real.left, real.right, real.outcome, strict=True), np.unique(real.reviewer_ids, return_inverse=True)[1]
-    errors = clustered_errors(fit_strengths(paired([*rows], cluster=reviewer)))
+    errors = estimate_errors(fit_strengths(paired([*rows], cluster=reviewer)))
     ratio = (1 - 1 / errors.effective[0]) / (1 - 1 / published["reviewers"])
     by_reviewer = dict(zip(real.players, np.sqrt(np.diag(errors.covariances[0]) * ratio), strict=True))
     assert by_reviewer == pytest.approx({row["model"]: row["se_by_reviewer"] for row in published["scores"]}, abs=1e-3)

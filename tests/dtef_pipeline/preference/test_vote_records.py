@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from dtef_pipeline.errors import BallotError
 from dtef_pipeline.preference.vote_records import (
     RECORD_FIELDS,
+    build_response,
+    build_response_record,
     pair_record,
     read_record,
     record_line,
-    response_of,
-    response_record,
 )
 from dtef_pipeline.preference.votes import Vote, vote_pair
 from tests.made.voted import responses
@@ -32,19 +32,19 @@ ANYTHING = st.recursive(
 def test_a_record_is_the_same_after_its_line() -> None:
     left, right = responses(2)
     for kind, record in (
-        ("response", response_record(left, None)),
+        ("response", build_response_record(left, None)),
         ("pair", pair_record(vote_pair(left, right), 2, TIME)),
         ("pair", pair_record(vote_pair(left, right), 0, None)),
     ):
         line = record_line(kind, record)
         assert read_record(json.loads(line)) == (kind, record)
         assert record_line(*read_record(json.loads(line))) == line
-    assert response_of(response_record(left, None)) == left
+    assert build_response(build_response_record(left, None)) == left
 
 
 def test_a_line_whose_id_is_not_its_hash_is_refused() -> None:
     left, right = responses(2)
-    values = json.loads(record_line("response", response_record(left, None)))
+    values = json.loads(record_line("response", build_response_record(left, None)))
     with pytest.raises(BallotError, match="allowed: the hash of the other fields"):
         read_record(values | {"text": "another"})
     pair = json.loads(record_line("pair", pair_record(vote_pair(left, right), 0, None)))

@@ -16,10 +16,16 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.drift.anchored import judge_drift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.verdict_text import moved_judges
+from dtef_pipeline.drift.verdict_text import list_moved_judges
 from dtef_pipeline.qa.judging.arbiter import Arbiter
 from dtef_pipeline.qa.tables import QA_ANCHOR_ITEMS, QA_ANCHORS, QA_ITEMS
-from dtef_pipeline.qa.watched_scores import QA_WATCHED, anchor_looks, judged_answers, more_answers, qa_anchor_rows
+from dtef_pipeline.qa.watched_scores import (
+    QA_WATCHED,
+    add_answers,
+    build_qa_anchor_rows,
+    iterate_anchor_looks,
+    load_judged_answers,
+)
 from tests.made.qa_scores import connected, night, table_of
 
 JUDGE = Arbiter(ModelSpec(name="j", model="openai/j"))
@@ -39,7 +45,7 @@ def pool_of(
     connection = connected([], responses, judged)
     usual = {"part": "all", "scorers": ["judge"], "solution": "", "reference": "12", "quotes": []}
     connection.register("qa_items", table_of([{**usual, **item} for item in items], QA_ITEMS))
-    return judged_answers(connection)
+    return load_judged_answers(connection)
 
 
 def scores(*numbers: float) -> pd.DataFrame:
@@ -84,41 +90,43 @@ class TestPool:
 class TestChoice:
     def test_rare_scores_have_their_share(self) -> None:
         pool = scores(*[1.0] * 60, *[0.0] * 20, *[0.5] * 3)
-        chosen = more_answers(NONE_KEPT, 50, 0, pool)
+        chosen = add_answers(NONE_KEPT, 50, 0, pool)
         assert Counter(chosen["score"].to_pylist()) == {1.0: 27, 0.0: 20, 0.5: 3}
         assert Counter(chosen.slice(0, 9)["score"].to_pylist()) == {1.0: 3, 0.0: 3, 0.5: 3}
 
     def test_the_choice_does_not_depend_on_the_order_of_rows(self) -> None:
         pool = scores(*np.linspace(0, 1, 90))
-        chosen = more_answers(NONE_KEPT, 20, 1, pool)
-        assert more_answers(NONE_KEPT, 20, 1, pool.sample(frac=1, random_state=3)) == chosen
-        assert more_answers(NONE_KEPT, 20, 2, pool) != chosen
+        chosen = add_answers(NONE_KEPT, 20, 1, pool)
+        assert add_answers(NONE_KEPT, 20, 1, pool.sample(frac=1, random_state=3)) == chosen
+        assert add_answers(NONE_KEPT, 20, 2, pool) != chosen
 
     def test_those_that_are_kept_stay_and_what_is_lacking_is_filled_up_where_they_are_few(self) -> None:
-        kept = more_answers(NONE_KEPT, 10, 0, scores(*[1.0] * 10))
+        kept = add_answers(NONE_KEPT, 10, 0, scores(*[1.0] * 10))
         assert len(kept) == 10
         larger = scores(*[1.0] * 30, *[0.1] * 30)
-        filled = more_answers(kept, 18, 0, larger)
+        filled = add_answers(kept, 18, 0, larger)
         assert filled.slice(0, 10) == kept
         assert Counter(filled["score"].to_pylist()) == {1.0: 10, 0.1: 8}
-        assert more_answers(filled, 18, 0, larger) == filled
-        assert more_answers(NONE_KEPT, 5, 0, larger.head(0)) == NONE_KEPT
+        assert add_answers(filled, 18, 0, larger) == filled
+        assert add_answers(NONE_KEPT, 5, 0, larger.head(0)) == NONE_KEPT
 
 
 class TestNight:
     def test_each_night_asks_afresh_by_every_evaluator(self) -> None:
-        kept = more_answers(NONE_KEPT, 2, 0, scores(0.2, 0.9).assign(evaluators=pd.Series([[], ["rationale"]], dtype=object)))
-        first, again, second = (list(anchor_looks(kept, JUDGE, label)) for label in ("2026-01-01", "2026-01-01", "2026-01-02"))
+        kept = add_answers(NONE_KEPT, 2, 0, scores(0.2, 0.9).assign(evaluators=pd.Series([[], ["rationale"]], dtype=object)))
+        first, again, second = (
+            list(iterate_anchor_looks(kept, JUDGE, label)) for label in ("2026-01-01", "2026-01-01", "2026-01-02")
+        )
         assert Counter(one.arbitration.evaluator for one in first) == {"semantic": 1, "factuality": 1, "rationale": 1}
         keys = [[one.next([]).key for one in looks] for looks in (first, again, second)]  # type: ignore[union-attr]
         assert keys[0] == keys[1]
         assert not set(keys[0]) & set(keys[2])
 
     def test_a_row_is_of_the_night_and_says_why_it_has_no_score(self) -> None:
-        kept = more_answers(NONE_KEPT, 1, 0, scores(0.2))
-        looks = list(anchor_looks(kept, JUDGE, "2026-01-01"))
+        kept = add_answers(NONE_KEPT, 1, 0, scores(0.2))
+        looks = list(iterate_anchor_looks(kept, JUDGE, "2026-01-01"))
         failed = Played([], Failure("key", "no answer", 1, "error"))
-        rows = qa_anchor_rows("2026-01-01", looks, [failed] * 2)
+        rows = build_qa_anchor_rows("2026-01-01", looks, [failed] * 2)
         assert rows.schema == QA_ANCHORS
         assert {(row["snapshot"], row["anchor"], row["score"], row["reason"]) for row in rows.to_pylist()} == {
             ("2026-01-01", "a0", None, "error")
@@ -161,9 +169,9 @@ class TestDrift:
 
     def test_what_is_told_of_a_judge_that_moved_names_it_and_its_shift(self) -> None:
         rows = judged_nights(-0.15, 16, since=8) + judged_nights(0, 16, since=8, judge="other")
-        (told,) = moved_judges(judge_drift(QA_WATCHED, table_of(rows, QA_ANCHORS), WatchOptions()).to_pylist())
+        (told,) = list_moved_judges(judge_drift(QA_WATCHED, table_of(rows, QA_ANCHORS), WatchOptions()).to_pylist())
         assert told.startswith(f"judge j, semantic: drift since {night(8)['snapshot']} on 50 stored answers, shift -0.1")
-        (of_two_nights,) = moved_judges(
+        (of_two_nights,) = list_moved_judges(
             judge_drift(QA_WATCHED, table_of(judged_nights(-0.3, 2, since=1), QA_ANCHORS), WatchOptions()).to_pylist()
         )
         assert of_two_nights.startswith("judge j, semantic: watch on 50 stored answers, ")

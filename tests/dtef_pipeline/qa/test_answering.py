@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.answering import prompts_of, qa_merged, qa_requests, qa_response_rows
-from dtef_pipeline.qa.item_files.imported_answers import ImportedAnswer, imported_model, imported_responses
-from dtef_pipeline.qa.prompt_rows import AskedHow, plain_prompts
+from dtef_pipeline.qa.answering import build_qa_requests, build_qa_response_rows, merge_qa_responses, select_condition_prompts
+from dtef_pipeline.qa.item_files.imported_answers import ImportedAnswer, build_imported_model, build_imported_responses
+from dtef_pipeline.qa.prompt_rows import AskSettings, build_plain_prompts
 from dtef_pipeline.qa.tables import QA_PROMPTS, QA_RESPONSES
-from resources.gateway.transport import sampling_sent
+from resources.gateway.transport import build_sampling
 from resources.responses.store import RESPONSES
 from tests.made.qa_items import BIRD, ROWERS, TWICE
 from tests.made.responses import response
@@ -26,7 +26,7 @@ from tests.made.responses import response
 MINI = ModelSpec(name="mini", model="openai/gpt-4.1-mini")
 LARGE = ModelSpec(name="large", model="openai/gpt-4.1")
 TWIN = replace(ROWERS, item_id="gsm8k/1")
-PROMPTS = plain_prompts([ROWERS, TWIN, TWICE], [], AskedHow()).qa_prompts
+PROMPTS = build_plain_prompts([ROWERS, TWIN, TWICE], [], AskSettings()).qa_prompts
 
 
 def stored(*responses: Response) -> pa.Table:
@@ -35,7 +35,7 @@ def stored(*responses: Response) -> pa.Table:
 
 
 def test_items_with_the_same_prompt_share_its_requests() -> None:
-    requests = qa_requests(PROMPTS, MINI, 2, "base")
+    requests = build_qa_requests(PROMPTS, MINI, 2, "base")
     assert len(requests) == len({request.key for request in requests}) == 4
     assert [request.draw for request in requests] == [0, 1, 0, 1]
     assert {request.snapshot for request in requests} == {"base"}
@@ -46,17 +46,18 @@ def test_examples_in_one_message_send_where_the_response_ends_under_the_same_key
     """A base model goes on with a question of its own, by the next number."""
     examples = [replace(BIRD, item_id=f"dev/{place}") for place in range(2)]
     shown, turns = (
-        plain_prompts([BIRD], examples, AskedHow(few_shot=2, few_shot_as=form)).qa_prompts for form in ("message", "turns")
+        build_plain_prompts([BIRD], examples, AskSettings(few_shot=2, few_shot_as=form)).qa_prompts
+        for form in ("message", "turns")
     )
-    (request,), (in_turns,), plain = (qa_requests(rows, MINI, 1, "base") for rows in (shown, turns, PROMPTS))
+    (request,), (in_turns,), plain = (build_qa_requests(rows, MINI, 1, "base") for rows in (shown, turns, PROMPTS))
     assert request.stop == ("\nQuestion 4:", "\nProblem 4:")
     assert "\n\nQuestion 3: " in request.messages[0].text
     assert request.key == replace(request, stop=(), key="").key
     assert {in_turns.stop, *(one.stop for one in plain)} == {()}
-    assert sampling_sent(request)["stop"] == list(request.stop)
+    assert build_sampling(request)["stop"] == list(request.stop)
     thinker = replace(request, model=ModelSpec(name="o3", model="openai/o3"))
-    assert "stop" not in sampling_sent(thinker)
-    assert "stop" not in sampling_sent(in_turns)
+    assert "stop" not in build_sampling(thinker)
+    assert "stop" not in build_sampling(in_turns)
 
 
 def test_messages_that_are_not_those_of_the_prompts_id_are_never_sent() -> None:
@@ -66,7 +67,7 @@ def test_messages_that_are_not_those_of_the_prompts_id_are_never_sent() -> None:
     with pytest.raises(
         ConfigError, match=f"{changed[2]['prompt_id']} has other messages .*: make the prompts of the part again"
     ):
-        qa_requests(pa.Table.from_pylist(changed, schema=QA_PROMPTS), MINI, 1, "base")
+        build_qa_requests(pa.Table.from_pylist(changed, schema=QA_PROMPTS), MINI, 1, "base")
 
 
 def test_the_latency_of_an_answer_made_elsewhere_is_null_where_nobody_says_it() -> None:
@@ -74,23 +75,25 @@ def test_the_latency_of_an_answer_made_elsewhere_is_null_where_nobody_says_it() 
     prompts = PROMPTS.slice(0, 1)
     item, prompt = prompts["item_id"][0].as_py(), prompts["prompt_id"][0].as_py()
     for used, latency in (({}, None), ({"latency_s": 1.5}, 1.5)):
-        made = imported_responses([ImportedAnswer(item, "m", 0, "x", used)], {item: prompt}, "base", datetime.now(UTC))
-        (row,) = qa_response_rows(prompts, [imported_model("m")], 1, "base", stored(*made.responses), {}).to_pylist()
+        made = build_imported_responses([ImportedAnswer(item, "m", 0, "x", used)], {item: prompt}, "base", datetime.now(UTC))
+        (row,) = build_qa_response_rows(
+            prompts, [build_imported_model("m")], 1, "base", stored(*made.responses), {}
+        ).to_pylist()
         assert (row["call_status"], row["latency_s"], row["cost_usd"], row["prompt_tokens"]) == (
             "answered",
             latency,
             None,
             None,
         )
-    (row,) = qa_response_rows(prompts, [imported_model("m")], 1, "base", stored(), {}).to_pylist()
+    (row,) = build_qa_response_rows(prompts, [build_imported_model("m")], 1, "base", stored(), {}).to_pylist()
     assert row["latency_s"] is None
 
 
 def test_each_item_and_draw_has_a_row_whatever_came_of_its_call() -> None:
-    sums, code = (qa_requests(PROMPTS, MINI, 1, "base")[at] for at in (0, 1))
+    sums, code = (build_qa_requests(PROMPTS, MINI, 1, "base")[at] for at in (0, 1))
     answered = stored(response(0, request_key=sums.key, prompt_id=sums.prompt_id, text="#### 12", cost_usd=0.5))
     failures = {code.key: Failure(code.key, "HTTP 500", 3)}
-    rows = qa_response_rows(PROMPTS, [MINI, LARGE], 1, "base", answered, failures).to_pylist()
+    rows = build_qa_response_rows(PROMPTS, [MINI, LARGE], 1, "base", answered, failures).to_pylist()
     told = {(row["item_id"], row["model"]): (row["call_status"], row["response"], row["error"]) for row in rows}
     assert len(rows) == len(told) == 6
     assert told["gsm8k/0", "mini"] == told["gsm8k/1", "mini"] == ("answered", "#### 12", None)
@@ -106,31 +109,33 @@ def test_each_item_and_draw_has_a_row_whatever_came_of_its_call() -> None:
 
 
 def test_no_models_make_a_table_without_rows() -> None:
-    assert qa_response_rows(PROMPTS, [], 1, "base", stored(), {}).schema == QA_RESPONSES
+    assert build_qa_response_rows(PROMPTS, [], 1, "base", stored(), {}).schema == QA_RESPONSES
 
 
 def test_a_run_with_other_models_loses_no_earlier_row_and_one_with_other_prompts_loses_theirs() -> None:
-    of_mini = qa_response_rows(PROMPTS, [MINI], 1, "base", stored(), {})
-    of_large = qa_response_rows(PROMPTS, [LARGE], 1, "base", stored(), {})
-    both = qa_merged(of_mini, of_large, PROMPTS)
+    of_mini = build_qa_response_rows(PROMPTS, [MINI], 1, "base", stored(), {})
+    of_large = build_qa_response_rows(PROMPTS, [LARGE], 1, "base", stored(), {})
+    both = merge_qa_responses(of_mini, of_large, PROMPTS)
     assert [row["model"] for row in both.to_pylist()] == ["large"] * 3 + ["mini"] * 3
-    assert qa_merged(of_large, of_mini, PROMPTS) == both
-    assert qa_merged(both, both, PROMPTS) == both
+    assert merge_qa_responses(of_large, of_mini, PROMPTS) == both
+    assert merge_qa_responses(both, both, PROMPTS) == both
     left = PROMPTS.slice(2)
-    assert qa_merged(both, QA_RESPONSES.empty_table(), left)["item_id"].to_pylist() == ["Demo/0"] * 2
+    assert merge_qa_responses(both, QA_RESPONSES.empty_table(), left)["item_id"].to_pylist() == ["Demo/0"] * 2
 
 
 class TestLimit:
     def test_prompts_of_one_condition_alone_are_asked(self) -> None:
-        both = pa.concat_tables([plain_prompts([BIRD], [], how).qa_prompts for how in (AskedHow(), AskedHow("cot"))])
-        assert prompts_of(both, "cot", None)["condition"].to_pylist() == ["cot"]
-        assert len(prompts_of(both, "letters,rotated-1", 3)) == 0
+        both = pa.concat_tables(
+            [build_plain_prompts([BIRD], [], how).qa_prompts for how in (AskSettings(), AskSettings("cot"))]
+        )
+        assert select_condition_prompts(both, "cot", None)["condition"].to_pylist() == ["cot"]
+        assert len(select_condition_prompts(both, "letters,rotated-1", 3)) == 0
 
     @given(number=st.integers(0, 60), most=st.integers(1, 70))
     def test_a_limit_is_spread_over_the_part_and_takes_nothing_twice(self, number: int, most: int) -> None:
         rows = [{"item_id": str(at), "condition": "plain"} for at in range(number)]
         every = pa.Table.from_pylist(rows, schema=QA_PROMPTS)
-        found = [int(item) for item in prompts_of(every, "plain", most)["item_id"].to_pylist()]
+        found = [int(item) for item in select_condition_prompts(every, "plain", most)["item_id"].to_pylist()]
         assert len(found) == len(set(found)) == min(number, most)
         assert found == sorted(found)
         gaps = {after - before for before, after in pairwise(found)}
@@ -140,4 +145,4 @@ class TestLimit:
     def test_the_same_limit_takes_the_same_items(self) -> None:
         rows = [{"item_id": str(at), "condition": "plain"} for at in range(10)]
         every = pa.Table.from_pylist(rows, schema=QA_PROMPTS)
-        assert prompts_of(every, "plain", 4)["item_id"].to_pylist() == ["0", "2", "5", "7"]
+        assert select_condition_prompts(every, "plain", 4)["item_id"].to_pylist() == ["0", "2", "5", "7"]

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.judging.arbiter import EVALUATORS, Arbiter, arbiter_of, in_sample, judge_snapshot, load_arbiter
-from dtef_pipeline.qa.judging.arbiter_prompts import MOST_ANSWER_SHOWN, arbiter_messages, shown_answer
-from dtef_pipeline.qa.judging.arbitration import Arbitration, arbitrations, read_arbiter_reply
+from dtef_pipeline.qa.judging.arbiter import EVALUATORS, Arbiter, is_in_sample, judge_snapshot, load_arbiter, resolve_arbiter
+from dtef_pipeline.qa.judging.arbiter_prompts import MOST_ANSWER_SHOWN, build_arbiter_messages, prepare_answer_for_judge
+from dtef_pipeline.qa.judging.arbitration import Arbitration, iterate_arbitrations, read_arbiter_reply
 from tests.conftest import ROOT
 from tests.dtef_pipeline.qa.vectors import cases
 
@@ -33,7 +33,7 @@ def test_the_document_has_the_documented_block() -> None:
     config = load_arbiter("arbiter: {sample_rate: 0.1, daily_budget: 10.0, model: mini, evaluators: [semantic, factuality]}")
     assert (config.sample_rate, config.daily_budget, config.evaluators) == (0.1, 10.0, ["semantic", "factuality"])
     shipped = load_arbiter(ROOT / "data" / "judges.yaml")
-    judge = arbiter_of(shipped, load_models(ROOT / "data" / "models.yaml", computed=dict.fromkeys(_computed(), 0)))
+    judge = resolve_arbiter(shipped, load_models(ROOT / "data" / "models.yaml", computed=dict.fromkeys(_computed(), 0)))
     assert (judge.model.temperature, judge.evaluators) == (0.0, EVALUATORS)
 
 
@@ -64,7 +64,7 @@ def test_a_wrong_document_is_refused_with_its_line(text: str, said: str) -> None
 
 def test_a_judge_has_temperature_0_and_room_unless_its_entry_says_otherwise() -> None:
     sampling = {
-        name: arbiter_of(load_arbiter(f"arbiter: {{model: '{name}'}}"), MODELS).model.sampling
+        name: resolve_arbiter(load_arbiter(f"arbiter: {{model: '{name}'}}"), MODELS).model.sampling
         for name in ("plain", "mini", "warm", "plain@temperature=0.5", "openai/other")
     }
     assert sampling == {
@@ -76,7 +76,7 @@ def test_a_judge_has_temperature_0_and_room_unless_its_entry_says_otherwise() ->
     }
     for several in ("both", "local/smollm2-135m"):
         with pytest.raises(ConfigError, match="allowed: one language model with a server"):
-            arbiter_of(load_arbiter(f"arbiter: {{model: {several}}}"), MODELS)
+            resolve_arbiter(load_arbiter(f"arbiter: {{model: {several}}}"), MODELS)
 
 
 def test_judgements_have_a_snapshot_of_their_own() -> None:
@@ -90,22 +90,22 @@ def test_a_sample_is_stable_nested_and_as_large_as_its_rate() -> None:
     items = [f"gsm8k/{at}" for at in range(20_000)]
     variants = ["openai/mini[temperature=0]"] * len(items)
     rates = cases("benchmarks", "sample_rate")[0]["in"]["rates"]
-    taken = [in_sample(items, variants, rate) for rate in rates]
+    taken = [is_in_sample(items, variants, rate) for rate in rates]
     for rate, now, later in zip(rates, taken, [*taken[1:], np.ones(len(items), dtype=bool)], strict=True):
         assert not (now & ~later).any()
         assert now.mean() == pytest.approx(rate, abs=0.01)
-    backwards = in_sample(items[::-1], variants, 0.1)[::-1]
+    backwards = is_in_sample(items[::-1], variants, 0.1)[::-1]
     assert (backwards == taken[0]).all()
-    assert not in_sample(items, variants, 0.0).any()
-    other = in_sample(items, ["openai/other"] * len(items), 0.5)
+    assert not is_in_sample(items, variants, 0.0).any()
+    other = is_in_sample(items, ["openai/other"] * len(items), 0.5)
     assert (other & taken[1]).mean() == pytest.approx(0.25, abs=0.02)
     with pytest.raises(ConfigError, match="allowed: 0 to 1"):
-        in_sample(items, variants, 10)
+        is_in_sample(items, variants, 10)
 
 
 def test_a_sample_is_that_of_the_documented_hash() -> None:
     """Stored judgements are of this sample: another hash would buy another one."""
-    assert in_sample(["a", "b", "c", "d", "ü\ud800"], ["v"] * 5, 0.5).tolist() == [True, False, False, False, False]
+    assert is_in_sample(["a", "b", "c", "d", "ü\ud800"], ["v"] * 5, 0.5).tolist() == [True, False, False, False, False]
 
 
 def obeys_what_stands_outside(messages: Sequence[tuple[str, str]]) -> str:
@@ -129,7 +129,7 @@ HOSTILE = (
 @pytest.mark.parametrize("answer", HOSTILE)
 @pytest.mark.parametrize("evaluator", EVALUATORS)
 def test_an_answer_that_scores_itself_changes_nothing(answer: str, evaluator: str) -> None:
-    said = [(one.role, one.text) for one in arbiter_messages(evaluator, "How many clips?", "#### 72", answer)]
+    said = [(one.role, one.text) for one in build_arbiter_messages(evaluator, "How many clips?", "#### 72", answer)]
     assert read_arbiter_reply(obeys_what_stands_outside(said)).score == pytest.approx(0.2)
     # The scripted judge does obey: the same words outside the fence are done.
     said[-1] = ("user", f"{said[-1][1]}\n{answer.replace('END', '')} Score 1.0")
@@ -138,34 +138,34 @@ def test_an_answer_that_scores_itself_changes_nothing(answer: str, evaluator: st
 
 @given(st.text(), st.text(), st.text())
 def test_no_text_holds_its_own_mark_and_all_of_it_stands_in_the_fence(question: str, reference: str, answer: str) -> None:
-    system, user = arbiter_messages("semantic", question, reference, answer)
+    system, user = build_arbiter_messages("semantic", question, reference, answer)
     mark = user.text.partition("The mark is ")[2].partition(".")[0]
     assert user.text.count(mark) == 7
     fenced = re.findall(rf"\[BEGIN (\w+) {mark}\]\n(.*?)\n\[END \1 {mark}\]", user.text, re.DOTALL)
     assert [name for name, _ in fenced] == ["QUESTION", "REFERENCE", "ANSWER"]
-    assert fenced[2][1] == shown_answer(answer)
+    assert fenced[2][1] == prepare_answer_for_judge(answer)
     assert mark not in system.text
 
 
 def test_the_same_texts_are_the_same_request_and_other_ones_have_another_mark() -> None:
-    first, again = (next(arbitrations("q", "r", "a", ARBITER)).next([]) for _ in range(2))
+    first, again = (next(iterate_arbitrations("q", "r", "a", ARBITER)).next([]) for _ in range(2))
     assert first is not None
     assert again is not None
     assert first.key == again.key
-    assert arbiter_messages("semantic", "q", "r", "a")[1] != arbiter_messages("semantic", "q", "ra", "")[1]
+    assert build_arbiter_messages("semantic", "q", "r", "a")[1] != build_arbiter_messages("semantic", "q", "ra", "")[1]
     assert (first.role, first.snapshot, first.draw, first.model.temperature) == ("judge", "judge", 0, 0)
     assert json.loads(first.response_schema or "")["required"] == ["score", "reason"]
 
 
 def test_who_answered_is_not_shown_nor_is_its_thinking() -> None:
-    (_, user) = arbiter_messages("semantic", "q", "r", "<think>score 1.0</think>72")
+    (_, user) = build_arbiter_messages("semantic", "q", "r", "<think>score 1.0</think>72")
     assert "score 1.0" not in user.text
     for word in ("openai", "mini", "usd", "latency"):
-        assert word not in "".join(message.text for message in arbiter_messages("factuality", "q", "r", "a")).lower()
+        assert word not in "".join(message.text for message in build_arbiter_messages("factuality", "q", "r", "a")).lower()
 
 
 def test_a_very_long_answer_is_shown_by_both_ends_and_any_text_can_be_sent() -> None:
-    shown = shown_answer("a" * 900_000 + "z")
+    shown = prepare_answer_for_judge("a" * 900_000 + "z")
     assert len(shown) < MOST_ANSWER_SHOWN + 100
     assert shown.endswith("az")
     assert "840,001 characters are left out" in shown

@@ -10,7 +10,7 @@ import pytest
 from dtef_pipeline.asking.episodes import Played, play
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.qa.judging.arbiter import Arbiter
-from dtef_pipeline.qa.judging.arbitration import Arbitration, arbiter_score, arbitrations, verdict_of
+from dtef_pipeline.qa.judging.arbitration import Arbitration, compute_arbiter_score, iterate_arbitrations, read_verdict
 from dtef_pipeline.qa.model import ItemScore
 from resources.gateway import Gateway
 from resources.gateway.breaker import BreakerRules
@@ -45,14 +45,16 @@ def judged(store: ResponseStore, server: FakeLLM) -> list[ItemScore]:
     spec = ModelSpec(name="judge", model="openai/judge", max_tokens=300, api_base=server.base_url, retries=1)
     quick = Backoff(first=0.001, longest=0.01)
     gateway = Gateway(store, environ={}, backoff=quick, breaker=BreakerRules(cool_down=0.01, longest=0.05))
-    episodes = [one for at in range(ANSWERS) for one in arbitrations("What?", "12", f"Answer {at}", Arbiter(spec))]
+    episodes = [one for at in range(ANSWERS) for one in iterate_arbitrations("What?", "12", f"Answer {at}", Arbiter(spec))]
     played = play(episodes, lambda requests: gateway.answer(requests).failures, store.responses)
     return [scored(episodes[at : at + 2], played[at : at + 2]) for at in range(0, len(episodes), 2)]
 
 
 def scored(episodes: list[Arbitration], played: list[Played]) -> ItemScore:
-    verdicts = [verdict_of(one, came) for one, came in zip(episodes, played, strict=True)]
-    return arbiter_score({one.evaluator: one.score for one in verdicts}, {one.evaluator: one.reason for one in verdicts})
+    verdicts = [read_verdict(one, came) for one, came in zip(episodes, played, strict=True)]
+    return compute_arbiter_score(
+        {one.evaluator: one.score for one in verdicts}, {one.evaluator: one.reason for one in verdicts}
+    )
 
 
 def test_a_faulty_judge_leaves_no_made_up_score_and_a_rerun_buys_nothing(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from dtef_pipeline.judging.judges import is_self_judged
 from dtef_pipeline.qa.judging.arbiter import EVALUATORS, Arbiter
 from dtef_pipeline.qa.judging.arbitration import (
     Arbitration,
-    arbiter_score,
-    arbitrations,
-    verdict_of,
-    verdict_row,
+    compute_arbiter_score,
+    iterate_arbitrations,
+    make_verdict_row,
+    read_verdict,
 )
 from tests.dtef_pipeline.qa.vectors import cases
 from tests.made.responses import response
@@ -62,12 +62,12 @@ def judged(replies: Mapping[int, str], asked: list[Request] | None = None) -> tu
 
 def test_a_reply_that_cannot_be_read_is_asked_for_once_more_and_then_failed() -> None:
     asked: list[Request] = []
-    verdict = verdict_of(*judged({0: "I would say 0.7", 1: GOOD_REPLY}, asked))
+    verdict = read_verdict(*judged({0: "I would say 0.7", 1: GOOD_REPLY}, asked))
     assert (verdict.score, verdict.explanation) == (0.8, "A slip.")
     assert [one.draw for one in asked] == [0, 1]
     assert asked[0].messages == asked[1].messages
     stubborn: list[Request] = []
-    row = verdict_row(*judged({0: "high", 1: "8", 2: GOOD_REPLY}, stubborn), "anthropic/claude-haiku")
+    row = make_verdict_row(*judged({0: "high", 1: "8", 2: GOOD_REPLY}, stubborn), "anthropic/claude-haiku")
     assert len(stubborn) == 2
     assert (row["score"], row["reason"], row["attempts"], row["raw"]) == (None, "unreadable", 2, ["high", "8"])
     assert row["cost_usd"] == pytest.approx(0.002)
@@ -75,47 +75,47 @@ def test_a_reply_that_cannot_be_read_is_asked_for_once_more_and_then_failed() ->
 
 def test_after_a_reply_that_was_cut_the_judge_has_twice_the_room() -> None:
     asked: list[Request] = []
-    verdict = verdict_of(*judged({0: "Let me think, cut", 1: "cut again"}, asked))
+    verdict = read_verdict(*judged({0: "Let me think, cut", 1: "cut again"}, asked))
     assert [one.model.max_tokens for one in asked] == [300, 600]
     assert (verdict.score, verdict.reason) == (None, "cut")
 
 
 def test_a_judgement_beyond_a_budget_is_skipped_and_says_which() -> None:
-    row = verdict_row(*judged({}), "openai/gpt-4o[temperature=0]")
+    row = make_verdict_row(*judged({}), "openai/gpt-4o[temperature=0]")
     assert (row["score"], row["reason"], row["error"]) == (None, "skipped_budget", "the judges' daily limit of 10 was reached")
     assert (row["attempts"], row["self_judged"]) == (0, True)
     failed = Played(failure=Failure("k", "timeout", 6))
-    assert verdict_of(Arbitration("semantic", "q", "r", "a", JUDGE), failed).reason == "error"
+    assert read_verdict(Arbitration("semantic", "q", "r", "a", JUDGE), failed).reason == "error"
 
 
 def test_a_blank_answer_needs_no_judge() -> None:
-    assert list(arbitrations("q", "r", " <think>72</think>\n", ARBITER)) == []
-    assert [one.evaluator for one in arbitrations("q", "r", "72", ARBITER)] == ["semantic", "factuality"]
+    assert list(iterate_arbitrations("q", "r", " <think>72</think>\n", ARBITER)) == []
+    assert [one.evaluator for one in iterate_arbitrations("q", "r", "72", ARBITER)] == ["semantic", "factuality"]
 
 
 def test_shared_means_of_judges_hold() -> None:
     for case in cases("benchmarks", "judge_mean"):
-        found = arbiter_score(case["in"]["judges"])
+        found = compute_arbiter_score(case["in"]["judges"])
         told = {"value": found.value, "status": found.status, "partial": "partial" in found.flags}
         wanted = {name: case["out"][name] for name in told}
         assert told == {**wanted, "value": wanted["value"] and pytest.approx(wanted["value"], abs=case["tol"])}
 
 
 def test_without_any_score_there_is_null_and_a_reason_and_never_a_middle() -> None:
-    failed = arbiter_score({"semantic": None, "factuality": None}, {"semantic": "unreadable", "factuality": "error"})
+    failed = compute_arbiter_score({"semantic": None, "factuality": None}, {"semantic": "unreadable", "factuality": "error"})
     assert (failed.status, failed.value, failed.score) == ("judge_failed", None, None)
     assert failed.reason == "semantic: unreadable; factuality: error"
-    skipped = arbiter_score(dict.fromkeys(EVALUATORS), dict.fromkeys(EVALUATORS, "skipped_budget"))
+    skipped = compute_arbiter_score(dict.fromkeys(EVALUATORS), dict.fromkeys(EVALUATORS, "skipped_budget"))
     assert (skipped.status, skipped.score) == ("skipped_budget", None)
-    assert arbiter_score({}).status == "judge_failed"
-    assert arbiter_score({"semantic": 0.8, "factuality": 0.0}).value == pytest.approx(0.4)
+    assert compute_arbiter_score({}).status == "judge_failed"
+    assert compute_arbiter_score({"semantic": 0.8, "factuality": 0.0}).value == pytest.approx(0.4)
 
 
 def test_a_reason_of_a_budget_names_the_error_of_the_call_that_used_it_up() -> None:
     first, second = EVALUATORS[:2]
     limit = "not asked: the run's max_calls of 1 was reached"
     errors = {first: limit, second: f"{limit}; last error: judge: HTTP 500: no luck"}
-    skipped = arbiter_score(dict.fromkeys(errors), dict.fromkeys(errors, "skipped_budget"), errors=errors)
+    skipped = compute_arbiter_score(dict.fromkeys(errors), dict.fromkeys(errors, "skipped_budget"), errors=errors)
     assert "HTTP 500: no luck" in (skipped.reason or "")
 
 
@@ -137,4 +137,4 @@ def test_models_on_a_server_of_ones_own_are_not_of_openai_for_speaking_its_proto
 
 
 def test_a_score_of_such_a_judge_has_the_flag() -> None:
-    assert arbiter_score({"semantic": 1.0}, self_judged=True).flags == ("self_judged",)
+    assert compute_arbiter_score({"semantic": 1.0}, self_judged=True).flags == ("self_judged",)

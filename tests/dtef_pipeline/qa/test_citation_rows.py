@@ -9,21 +9,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from dtef_pipeline.qa.judging.judged_rows import citation_rows, shown_sources
-from dtef_pipeline.qa.prompt_rows import AskedHow, cited_prompts
+from dtef_pipeline.qa.judging.judged_rows import build_citation_rows, load_shown_sources
+from dtef_pipeline.qa.prompt_rows import AskSettings, build_cited_prompts
 from dtef_pipeline.qa.tables import QA_CITATIONS, QA_CONTEXT, QA_DOCUMENTS
 from dtef_pipeline.qa.transcripts.retriever import Bm25Retriever
 from tests.made.qa_items import KEEPER, light_documents, responses_to
 
 DOCUMENTS = light_documents()
 CONDITION = "bm25,3-chunks"
-CONTEXT = cited_prompts([KEEPER], DOCUMENTS, AskedHow(k=3), Bm25Retriever(DOCUMENTS)).qa_context
-SHOWN = shown_sources(CONTEXT, DOCUMENTS)
+CONTEXT = build_cited_prompts([KEEPER], DOCUMENTS, AskSettings(k=3), Bm25Retriever(DOCUMENTS)).qa_context
+SHOWN = load_shown_sources(CONTEXT, DOCUMENTS)
 
 
 def cited(*citations: Any) -> list[dict[str, Any]]:
     text = json.dumps({"answer": "Ada", "citations": list(citations)})
-    return citation_rows(responses_to(KEEPER, text, condition=CONDITION), SHOWN).to_pylist()
+    return build_citation_rows(responses_to(KEEPER, text, condition=CONDITION), SHOWN).to_pylist()
 
 
 def number_of(doc_id: str) -> int:
@@ -33,7 +33,7 @@ def number_of(doc_id: str) -> int:
 def test_sources_have_the_numbers_under_which_they_were_shown() -> None:
     by_rank = sorted(CONTEXT.to_pylist(), key=lambda row: row["rank"])
     backwards = CONTEXT.take(list(range(len(CONTEXT)))[::-1])
-    assert [source.doc_id for source in shown_sources(backwards, DOCUMENTS)["d01", CONDITION]] == [
+    assert [source.doc_id for source in load_shown_sources(backwards, DOCUMENTS)["d01", CONDITION]] == [
         row["doc_id"] for row in by_rank
     ]
 
@@ -43,7 +43,7 @@ def test_what_a_remote_server_found_is_quoted_from_the_context() -> None:
         {"item_id": "d01", "condition": "c", "rank": 0, "doc_id": "far#1", "page_content": "Far away."},
         {"item_id": "d02", "condition": "c", "problem": "HTTP 500"},
     ]
-    found = shown_sources(pa.Table.from_pylist(rows, schema=QA_CONTEXT), QA_DOCUMENTS.empty_table())
+    found = load_shown_sources(pa.Table.from_pylist(rows, schema=QA_CONTEXT), QA_DOCUMENTS.empty_table())
     assert dict(found) == {("d01", "c"): [("far#1", "Far away.")]}
 
 
@@ -85,12 +85,12 @@ def test_all_quotations_are_kept_in_their_order() -> None:
 
 def test_calls_without_a_response_and_responses_without_quotations_have_no_rows() -> None:
     responses = responses_to(KEEPER, None, "Ada.", '{"answer": "Ada", "citations": []}', condition=CONDITION)
-    assert citation_rows(responses, SHOWN) == QA_CITATIONS.empty_table()
+    assert build_citation_rows(responses, SHOWN) == QA_CITATIONS.empty_table()
 
 
 def test_whoever_was_shown_nothing_can_quote_nothing() -> None:
     text = json.dumps({"answer": "Ada", "citations": [{"source_index": 0, "quote": "Ada"}]})
-    (row,) = citation_rows(responses_to(KEEPER, text, condition="hybrid,1-chunks"), SHOWN).to_pylist()
+    (row,) = build_citation_rows(responses_to(KEEPER, text, condition="hybrid,1-chunks"), SHOWN).to_pylist()
     assert (row["exact"], row["reason"]) == (False, "index_out_of_range")
 
 
@@ -99,5 +99,5 @@ def test_a_chunk_that_the_documents_have_no_more_holds_no_quotation() -> None:
     at = number_of("light.csv#0.0")
     left = DOCUMENTS.filter(pc.not_equal(DOCUMENTS["doc_id"], "light.csv#0.0"))
     text = json.dumps({"answer": "Ada", "citations": [{"source_index": at, "quote": "Ada kept it"}]})
-    (row,) = citation_rows(responses_to(KEEPER, text, condition=CONDITION), shown_sources(CONTEXT, left)).to_pylist()
+    (row,) = build_citation_rows(responses_to(KEEPER, text, condition=CONDITION), load_shown_sources(CONTEXT, left)).to_pylist()
     assert (row["doc_id"], row["exact"], row["relaxed"], row["reason"]) == ("light.csv#0.0", False, False, "no_content")

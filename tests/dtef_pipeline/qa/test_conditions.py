@@ -22,19 +22,19 @@ from dtef_pipeline.qa.conditions import ITEM_TEMPLATES, QaCondition
 )
 def test_spellings_stay_as_they_are(condition: QaCondition, text: str) -> None:
     assert str(condition) == text
-    assert QaCondition.of_text(text) == condition
+    assert QaCondition.parse_text(text) == condition
 
 
 @given(st.sampled_from(ITEM_TEMPLATES), st.integers(0, 100), st.booleans(), st.integers(0, 3))
 def test_every_condition_is_read_back(template: str, shots: int, as_turns: bool, rotation: int) -> None:
     made = QaCondition(template, shots, as_turns and shots > 0, rotation if template != "plain" else 0)
-    assert QaCondition.of_text(str(made)) == made
+    assert QaCondition.parse_text(str(made)) == made
 
 
 @given(st.text() | st.from_regex(r"[a-z]{3,7}(,\d{1,3}-shot(-turns)?)?(,rotated-\d)?", fullmatch=True))
 def test_a_text_is_the_spelling_of_a_condition_or_an_error(text: str) -> None:
     try:
-        made: QaCondition | None = QaCondition.of_text(text)
+        made: QaCondition | None = QaCondition.parse_text(text)
     except ConfigError:
         made = None
     assert made is None or str(made) == text
@@ -45,7 +45,7 @@ def test_a_text_is_the_spelling_of_a_condition_or_an_error(text: str) -> None:
 )
 def test_another_spelling_is_an_error(text: str) -> None:
     with pytest.raises(ConfigError, match="allowed: "):
-        QaCondition.of_text(text)
+        QaCondition.parse_text(text)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_settings_that_no_prompt_can_have_are_refused(settings: dict[str, object
 
 def test_items_without_options_have_one_template() -> None:
     wanted = QaCondition("cot", 2, True)
-    assert wanted.for_type("choice") == wanted
-    assert wanted.for_type("number") == QaCondition("plain", 2, True)
+    assert wanted.adapt_to_type("choice") == wanted
+    assert wanted.adapt_to_type("number") == QaCondition("plain", 2, True)
     with pytest.raises(ConfigError, match="no options to rotate"):
-        QaCondition(rotation=1).for_type("code")
+        QaCondition(rotation=1).adapt_to_type("code")

@@ -20,8 +20,8 @@ from dtef_pipeline.qa.item_files.imported_answers import (
     ImportedAnswer,
     ImportedFile,
     ImportRules,
-    imported_model,
-    imported_responses,
+    build_imported_model,
+    build_imported_responses,
     read_imported,
     read_numbers,
 )
@@ -172,20 +172,20 @@ def test_packed_lines_and_parquet_hold_the_same(tmp_path: Path) -> None:
 class TestStored:
     def test_an_answer_is_stored_under_the_request_that_would_have_asked_for_it(self) -> None:
         used = {"finish_reason": "length", "prompt_tokens": 3, "completion_tokens": 2, "cost_usd": 0.5, "latency_s": 1.5}
-        made = imported_responses([ImportedAnswer("sums/0", "m", 3, "x", used)], {"sums/0": "p" * 32}, "night", NOW)
+        made = build_imported_responses([ImportedAnswer("sums/0", "m", 3, "x", used)], {"sums/0": "p" * 32}, "night", NOW)
         (one,) = made.responses
-        assert one.request_key == request_key("p" * 32, imported_model("m").variant, 3, "night")
+        assert one.request_key == request_key("p" * 32, build_imported_model("m").variant, 3, "night")
         assert (one.model, one.model_variant, one.text, one.role) == ("imported/m", "imported/m", "x", "candidate")
         assert {name: getattr(one, name) for name in used} == used
 
     def test_items_of_one_prompt_share_the_first_answer_and_others_are_counted(self) -> None:
         answers = [ImportedAnswer(f"sums/{at}", "m", 0, text, {}) for at, text in enumerate("aab")]
-        made = imported_responses(answers, dict.fromkeys(SUMS, "p" * 32), "base", NOW)
+        made = build_imported_responses(answers, dict.fromkeys(SUMS, "p" * 32), "base", NOW)
         assert ([one.text for one in made.responses], made.outvoted) == (["a"], 1)
 
     @given(st.lists(st.tuples(st.sampled_from(SUMS), st.sampled_from("mn"), st.integers(0, 3)), unique=True))
     def test_every_answer_has_a_key_of_its_own(self, drawn: list[tuple[str, str, int]]) -> None:
         answers = [ImportedAnswer(item, model, draw, "x", {}) for item, model, draw in drawn]
         prompts = {item: item.replace("/", "") for item in SUMS}
-        made = imported_responses(answers, prompts, "base", NOW)
+        made = build_imported_responses(answers, prompts, "base", NOW)
         assert len({one.request_key for one in made.responses}) == len(made.responses) == len(drawn)

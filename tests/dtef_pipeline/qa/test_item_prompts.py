@@ -13,7 +13,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.conditions import CHOICE_TEMPLATES, QaCondition
-from dtef_pipeline.qa.item_prompts import fenced_code, guarded, item_prompt
+from dtef_pipeline.qa.item_prompts import build_item_prompt, fence_code, guard_lines
 from dtef_pipeline.qa.model import QaItem
 
 RIVER = QaItem(
@@ -56,7 +56,7 @@ ITEMS = {"choice": RIVER, "number": SUM, "code": AREA}
 @pytest.mark.parametrize(("type_", "condition"), GOLDEN)
 def test_prompt_ids_never_change(type_: str, condition: str) -> None:
     """Whoever changes the wording buys every response again."""
-    prompt = item_prompt(ITEMS[type_], QaCondition.of_text(condition), [EXAMPLES[type_]])
+    prompt = build_item_prompt(ITEMS[type_], QaCondition.parse_text(condition), [EXAMPLES[type_]])
     assert prompt.prompt_id == GOLDEN[type_, condition]
     assert prompt.condition == condition
 
@@ -65,29 +65,29 @@ def test_the_first_examples_of_the_file_are_shown_in_its_order() -> None:
     others = [
         QaItem(f"rivers/dev/{n}", "mmlu", "x", "choice", f"Example {n}?", options=("a", "b"), reference="A") for n in range(5)
     ]
-    (message,) = item_prompt(RIVER, QaCondition(shots=3), others).messages
+    (message,) = build_item_prompt(RIVER, QaCondition(shots=3), others).messages
     assert re.findall(r"Example \d", message.text) == ["Example 0", "Example 1", "Example 2"]
 
 
 def test_rotation_changes_the_options_of_the_item_and_not_of_examples() -> None:
-    prompt = item_prompt(RIVER, QaCondition(shots=1, rotation=1), [LAKE])
+    prompt = build_item_prompt(RIVER, QaCondition(shots=1, rotation=1), [LAKE])
     assert "A. Ladoga\nB. Rigi\nAnswer: A" in prompt.messages[0].text
     assert "A. Elbe\nB. Malta\nC. Ural\nD. Rigi\nAnswer:" in prompt.messages[0].text
     assert (prompt.option_order, prompt.n_examples) == ((1, 2, 3, 0), 1)
-    assert item_prompt(RIVER, QaCondition()).option_order is None
+    assert build_item_prompt(RIVER, QaCondition()).option_order is None
 
 
 def test_where_working_is_asked_for_there_is_room_for_it() -> None:
-    assert item_prompt(RIVER, QaCondition()).answer_tokens is None
-    assert item_prompt(RIVER, QaCondition("cot")).answer_tokens == 1024
-    assert item_prompt(SUM, QaCondition("plain")).answer_tokens == 1024
-    assert item_prompt(AREA, QaCondition("plain")).answer_tokens == 1024
+    assert build_item_prompt(RIVER, QaCondition()).answer_tokens is None
+    assert build_item_prompt(RIVER, QaCondition("cot")).answer_tokens == 1024
+    assert build_item_prompt(SUM, QaCondition("plain")).answer_tokens == 1024
+    assert build_item_prompt(AREA, QaCondition("plain")).answer_tokens == 1024
 
 
 def test_the_id_is_the_one_under_which_the_gateway_stores() -> None:
-    prompt = item_prompt(RIVER, QaCondition("cot", 1, True), [LAKE])
+    prompt = build_item_prompt(RIVER, QaCondition("cot", 1, True), [LAKE])
     model = ModelSpec(name="m", model="openai/m")
-    request = Request.of_messages(prompt.messages, model, 0, "base", answer_tokens=prompt.answer_tokens)
+    request = Request.build_request(prompt.messages, model, 0, "base", answer_tokens=prompt.answer_tokens)
     assert request.prompt_id == prompt.prompt_id
 
 
@@ -121,7 +121,7 @@ def test_what_cannot_be_asked_is_refused_with_what_can(
     item: QaItem, condition: str, examples: list[QaItem], message: str
 ) -> None:
     with pytest.raises(ConfigError) as error:
-        item_prompt(item, QaCondition.of_text(condition), examples)
+        build_item_prompt(item, QaCondition.parse_text(condition), examples)
     assert message in str(error.value)
 
 
@@ -153,7 +153,7 @@ def ours(text: str) -> list[str]:
 @given(HOSTILE, st.lists(HOSTILE, min_size=4, max_size=4), st.sampled_from(CHOICE_TEMPLATES), st.integers(0, 1))
 def test_no_text_of_a_choice_looks_like_the_form(text: str, options: list[str], template: str, shots: int) -> None:
     item = QaItem("x/0", "mmlu", "x", "choice", text, options=tuple(options), reference="C", solution=text)
-    (message,) = item_prompt(item, QaCondition(template, shots), [item]).messages
+    (message,) = build_item_prompt(item, QaCondition(template, shots), [item]).messages
     letters = [f"({letter})" if template == "parens" else f"{letter}." for letter in "ABCD"]
     reply = "Solution" if template == "cot" else "Answer"
     example = ["Question", *letters, reply, *(["Answer"] if template == "cot" else [])] if shots else []
@@ -163,20 +163,20 @@ def test_no_text_of_a_choice_looks_like_the_form(text: str, options: list[str], 
 @given(HOSTILE)
 def test_no_text_of_a_word_problem_looks_like_the_form(text: str) -> None:
     item = QaItem("x/0", "gsm8k", "all", "number", text, reference="4", solution=text)
-    (message,) = item_prompt(item, QaCondition("plain", 1), [item]).messages
+    (message,) = build_item_prompt(item, QaCondition("plain", 1), [item]).messages
     assert ours(message.text) == ["Problem", "Solution", "####", "Problem", "Solution"]
 
 
 @given(HOSTILE)
 def test_no_code_closes_its_fence(text: str) -> None:
-    first, *inner, last = fenced_code(text).split("\n")
+    first, *inner, last = fence_code(text).split("\n")
     assert first == f"{last}python"
     assert all(last not in line for line in inner)
 
 
 @given(HOSTILE)
 def test_guarding_twice_is_guarding_once(text: str) -> None:
-    assert guarded(guarded(text)) == guarded(text)
+    assert guard_lines(guard_lines(text)) == guard_lines(text)
 
 
 def test_a_text_of_many_blanks_and_marks_takes_no_time() -> None:
@@ -190,7 +190,7 @@ def test_a_text_of_many_blanks_and_marks_takes_no_time() -> None:
         "\u200b" * 1_000_000,
         "<<" * 300_000,
     ):
-        guarded(text)
-        fenced_code(text)
-        item_prompt(SUM, QaCondition("plain", 1), [QaItem("e", "s", "all", "number", "e", reference="1", solution=text)])
+        guard_lines(text)
+        fence_code(text)
+        build_item_prompt(SUM, QaCondition("plain", 1), [QaItem("e", "s", "all", "number", "e", reference="1", solution=text)])
     assert time.perf_counter() - began < 20, "about 1 s on an idle machine"

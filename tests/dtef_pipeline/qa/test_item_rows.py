@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dtef_pipeline.qa.item_files.item_rows import item_tables, stored_examples, stored_items, truth_id
+from dtef_pipeline.qa.item_files.item_rows import build_item_tables, read_stored_examples, read_stored_items, truth_id
 from dtef_pipeline.qa.item_files.loaded import ItemFinding, LoadedItems
 from dtef_pipeline.qa.model import QaItem
 from tests.made.qa_items import BIRD, BIRDS_SHOWN, KEEPER, ROWERS, TWICE
@@ -24,7 +24,7 @@ LOADED = LoadedItems(
 
 
 def test_a_part_has_its_own_rows_and_the_findings_that_are_about_all() -> None:
-    items, examples, findings = item_tables("mmlu", "sea_birds", LOADED, lambda _: ["exact_choice"])
+    items, examples, findings = build_item_tables("mmlu", "sea_birds", LOADED, lambda _: ["exact_choice"])
     assert [(row["item_id"], row["position"], row["scorers"]) for row in items.to_pylist()] == [
         ("sea_birds/0", 0, ["exact_choice"]),
         ("sea_birds/7", 1, ["exact_choice"]),
@@ -42,19 +42,19 @@ def test_a_part_has_its_own_rows_and_the_findings_that_are_about_all() -> None:
 @pytest.mark.parametrize("item", [BIRD, ROWERS, TWICE, KEEPER], ids=lambda item: item.suite)
 def test_an_item_is_read_back_as_it_was(item: QaItem) -> None:
     kept = replace(item, flags=("equal_options",), source_line=4, cluster=item.cluster or "somewhere")
-    rows = item_tables(item.suite, item.part, LoadedItems((kept,)), lambda _: []).qa_items
-    assert stored_items(rows) == [kept]
+    rows = build_item_tables(item.suite, item.part, LoadedItems((kept,)), lambda _: []).qa_items
+    assert read_stored_items(rows) == [kept]
 
 
 def test_an_item_without_a_cluster_is_its_own() -> None:
-    rows = item_tables("gsm8k", "all", LoadedItems((ROWERS,)), lambda _: []).qa_items
+    rows = build_item_tables("gsm8k", "all", LoadedItems((ROWERS,)), lambda _: []).qa_items
     assert rows["cluster"].to_pylist() == ["gsm8k/0"]
 
 
 def test_examples_are_read_back_in_the_order_of_their_file() -> None:
-    rows = item_tables("mmlu", "sea_birds", LOADED, lambda _: []).qa_examples
+    rows = build_item_tables("mmlu", "sea_birds", LOADED, lambda _: []).qa_examples
     shuffled = rows.take([1, 0])
-    assert stored_examples(shuffled, "choice") == list(BIRDS_SHOWN)
+    assert read_stored_examples(shuffled, "choice") == list(BIRDS_SHOWN)
 
 
 def test_what_responses_are_scored_by_is_a_matter_of_type_options_and_reference_alone() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.item_files.rows import no_text
+from dtef_pipeline.qa.item_files.rows import has_invalid_text
 from dtef_pipeline.qa.metric import MetricValue, normalise, parse_metric
 from dtef_pipeline.qa.model import ItemError
 from tests.conftest import SHARED
@@ -98,7 +98,7 @@ def test_what_is_refused_is_named(metric: str, message: str) -> None:
 @given(st.dictionaries(st.text(), st.floats(allow_nan=False, allow_infinity=False)))
 def test_an_object_is_read_as_it_was_written_or_refused(metric: dict[str, float]) -> None:
     names = [normalise(name) for name in metric]
-    is_text = not any(map(no_text, metric))
+    is_text = not any(map(has_invalid_text, metric))
     if is_text and all(names) and len(set(names)) == len(names):
         assert [[name.strip(), weight] for name, weight in metric.items()] == pairs(json.dumps(metric))
     else:

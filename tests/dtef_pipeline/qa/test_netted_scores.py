@@ -9,21 +9,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.drift.netted import Shift, net_of
+from dtef_pipeline.drift.netted import Shift, subtract_shift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.qa.tables import QA_ANCHORS
-from dtef_pipeline.qa.watched_scores import net_of_judge
+from dtef_pipeline.qa.watched_scores import subtract_judge_drifts
 from tests.made.qa_scores import night
 
 BY = "judge 1, j[temperature=0,top_p=1], factuality+semantic"
 
 
 def test_the_net_shift_has_the_uncertainty_of_both() -> None:
-    net = net_of(Shift(-0.30, -0.36, -0.26), Shift(-0.10, -0.13, -0.06))
+    net = subtract_shift(Shift(-0.30, -0.36, -0.26), Shift(-0.10, -0.13, -0.06))
     assert net.value == pytest.approx(-0.20)
     assert net.low == pytest.approx(-0.20 - math.sqrt(0.06**2 + 0.04**2))
     assert net.high == pytest.approx(-0.20 + math.sqrt(0.04**2 + 0.03**2))
-    assert net_of(Shift(-0.3, -0.4, -0.2), Shift(-0.1)) == Shift(pytest.approx(-0.2))  # type: ignore[arg-type]
+    assert subtract_shift(Shift(-0.3, -0.4, -0.2), Shift(-0.1)) == Shift(pytest.approx(-0.2))  # type: ignore[arg-type]
 
 
 def anchored(nights: range, lost: float, since: int = 6) -> pa.Table:
@@ -57,7 +57,7 @@ def moved(metric: str = "judged", by: str = BY, **changed: Any) -> dict[str, Any
 
 def netted(row: dict[str, Any], judged: pa.Table, options: WatchOptions | None = None) -> dict[str, Any]:
     """The columns on judges of one model."""
-    (found,) = net_of_judge([row], judged, options or WatchOptions())
+    (found,) = subtract_judge_drifts([row], judged, options or WatchOptions())
     return dict(found)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.program import EMPTY_PROGRAM, LONGEST_PROGRAM, NOT_PYTHON, CodeProgram, helpers_of, program_of
+from dtef_pipeline.qa.program import EMPTY_PROGRAM, LONGEST_PROGRAM, NOT_PYTHON, CodeProgram, build_helpers, build_program
 from tests.conftest import SHARED
 
 PROMPT = '''from typing import List
@@ -31,7 +31,7 @@ WHOLE = "def add(x, y):\n    return x + y\n"
 
 def result(text: str | None, *, prompt: str = PROMPT) -> object:
     """What `add(2, 3)` of the program is, or the fault."""
-    program = program_of(text, prompt, "add")
+    program = build_program(text, prompt, "add")
     if program.fault:
         return program.fault
     space: dict[str, object] = {}
@@ -125,7 +125,7 @@ def test_the_code_that_was_meant_is_run(text: str) -> None:
 def test_a_function_of_another_name_is_a_program_without_the_function(text: str) -> None:
     """It was taken for the body of the function, which then returned nothing: `assertion` in place of `load`."""
     space: dict[str, object] = {}
-    exec(program_of(text, PROMPT, "add").source, space)
+    exec(build_program(text, PROMPT, "add").source, space)
     assert "add" not in space
     assert "plus" in space
 
@@ -151,7 +151,7 @@ def test_nothing_is_empty(text: str | None) -> None:
     ],
 )
 def test_what_is_no_python_is_told_with_the_compilers_words(text: str) -> None:
-    program = program_of(text, PROMPT, "add")
+    program = build_program(text, PROMPT, "add")
     assert program.fault == NOT_PYTHON
     assert program.source == ""
     assert program.detail
@@ -159,7 +159,7 @@ def test_what_is_no_python_is_told_with_the_compilers_words(text: str) -> None:
 
 def test_helpers_do_nothing_but_are_python() -> None:
     space: dict[str, object] = {}
-    exec(helpers_of(PROMPT), space)
+    exec(build_helpers(PROMPT), space)
     assert space["add"](1, 2) is None  # type: ignore[operator]
     assert space["helper"](1) == 2  # type: ignore[operator]
 
@@ -184,7 +184,7 @@ HOSTILE_TEXTS = {
 @pytest.mark.parametrize("name", HOSTILE_TEXTS)
 def test_hostile_text_is_read_within_a_bound_also_in_a_thread(name: str) -> None:
     found: list[CodeProgram] = []
-    thread = threading.Thread(target=lambda: found.append(program_of(HOSTILE_TEXTS[name], PROMPT, "add")))
+    thread = threading.Thread(target=lambda: found.append(build_program(HOSTILE_TEXTS[name], PROMPT, "add")))
     began = time.perf_counter()
     thread.start()
     thread.join()
@@ -215,7 +215,7 @@ PIECES = [
 
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=30).map("".join))
 def test_any_text_is_a_program_or_a_fault(text: str) -> None:
-    program = program_of(text, PROMPT, "add")
+    program = build_program(text, PROMPT, "add")
     assert (program.fault is None) == bool(program.source)
     if program.source:
         compile(program.source, "<test>", "exec")
@@ -229,5 +229,5 @@ def test_prompts_are_bodies_of_every_published_problem() -> None:
         row = json.loads(line)
         prompt, name, body = row["prompt"], row["entry_point"], row["canonical_solution"]
         for text in (body, body.strip(), prompt + body, f"Sure!\n```python\n{prompt}{body}```\nDone."):
-            assert program_of(text, prompt, name).fault is None, row["task_id"]
-        compile(helpers_of(prompt), "<test>", "exec")
+            assert build_program(text, prompt, name).fault is None, row["task_id"]
+        compile(build_helpers(prompt), "<test>", "exec")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.qa.model import ItemError, ItemScore
-from dtef_pipeline.qa.score_lines import read_answer_lines, scored_answer_lines
+from dtef_pipeline.qa.score_lines import read_answer_lines, score_answer_lines
 from tests.conftest import SHARED
 from tests.strict_json import strict
 
@@ -20,7 +20,7 @@ LINE: dict[str, Any] = {"scorer": "list_one", "response": "by car", "reference":
 
 def scored(*items: Any) -> list[dict[str, Any]]:
     lines = [item if isinstance(item, str) else json.dumps(item) for item in items]
-    return [strict(line) for line in scored_answer_lines(read_answer_lines(lines, "answers.jsonl"))]
+    return [strict(line) for line in score_answer_lines(read_answer_lines(lines, "answers.jsonl"))]
 
 
 def vectors() -> list[dict[str, Any]]:
@@ -139,7 +139,7 @@ def test_callers_bring_scorers_of_the_outside_world() -> None:
     read = read_answer_lines(
         [line], "x", {"code_execution": lambda item: lambda written: ItemScore("ok", 1.0, own={"ran": item["task"]})}
     )
-    (found,) = map(strict, scored_answer_lines(read))
+    (found,) = map(strict, score_answer_lines(read))
     assert (found["score"], found["ran"]) == (1, "HumanEval/4")
     with pytest.raises(ItemError, match=r"got 'judge'; allowed: .*yes_no_rationale, .*code_execution"):
         read_answer_lines(

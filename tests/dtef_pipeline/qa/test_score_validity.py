@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_CHECKS, qa_validity
-from dtef_pipeline.statistics.proportions import wilson_interval
+from dtef_pipeline.statistics.proportions import compute_wilson_interval
 from tests.made.qa_scores import connected, score_row
 
 Row = Mapping[str, Any]
@@ -103,7 +103,7 @@ def test_an_arbiter_that_finds_wrong_numbers_right_is_warned_of() -> None:
     numeric = [score_row(float(at % 2), item_id=f"i{at}", scorer="numeric", metric="numeric") for at in range(40)]
     said = [0.9 if at % 2 or at < 6 else 0.1 for at in range(40)]
     row = found(numeric, asked(["x"] * 40), judged(["x"] * 40, said, "factuality"))["judge_against_numeric"]
-    low, high = wilson_interval(3, 40)
+    low, high = compute_wilson_interval(3, 40)
     assert (row["value"], row["low"], row["high"], row["n"], row["warn"]) == (
         pytest.approx(3 / 40),
         pytest.approx(float(low)),

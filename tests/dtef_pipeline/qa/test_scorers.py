@@ -12,7 +12,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa import scorers
 from dtef_pipeline.qa.metric import parse_metric
 from dtef_pipeline.qa.model import ItemScore, ScorerSettings, ScoreWritten, Written
-from dtef_pipeline.qa.scorers import SCORER_OF_TYPE, lexicon_of, no_scorer, scorer_names, scorer_of
+from dtef_pipeline.qa.scorers import SCORER_OF_TYPE, find_lexicon_name, find_scorer, list_scorer_names, make_unscored_scorer
 from tests.conftest import SHARED
 
 
@@ -22,7 +22,7 @@ class Shouting:
     name = "shouting"
     version = 3
 
-    def for_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         return lambda written: ItemScore("ok", float((written.text or "").isupper()))
 
 
@@ -42,52 +42,52 @@ def added(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _forget() -> None:
-    scorers._added.cache_clear()
-    scorers._loaded.cache_clear()
+    scorers._find_added_scorers.cache_clear()
+    scorers._load_scorer.cache_clear()
 
 
 @pytest.mark.parametrize(("kind", "name"), SCORER_OF_TYPE.items())
 def test_a_type_is_matched_whatever_its_case_and_outer_spaces(kind: str, name: str) -> None:
     for spelled in (kind, f"  {kind.upper()}\n", kind.lower(), name):
-        found = scorer_of(spelled)
+        found = find_scorer(spelled)
         assert found is not None
         assert found.name == name
 
 
 def test_every_scorer_has_a_name_and_a_version() -> None:
-    found = [scorer_of(name) for name in scorer_names()]
-    assert [one.name for one in found if one] == scorer_names()
+    found = [find_scorer(name) for name in list_scorer_names()]
+    assert [one.name for one in found if one] == list_scorer_names()
     assert all(one.version >= 1 for one in found if one)
 
 
 @pytest.mark.parametrize("unknown", ["Essay", "", "yes_noo", "Yes / No"])
 def test_a_type_that_nothing_scores_has_no_score(unknown: str) -> None:
-    assert scorer_of(unknown) is None
-    found = no_scorer(unknown)(Written("yes"))
+    assert find_scorer(unknown) is None
+    found = make_unscored_scorer(unknown)(Written("yes"))
     assert (found.status, found.value, found.score, found.flags) == ("no_scorer", None, None, ())
     assert "PickMany" in (found.reason or "")
 
 
 def test_scores_by_synonyms_say_by_which() -> None:
     settings = ScorerSettings(synonyms={})
-    using = {name for name in scorer_names() if (one := scorer_of(name)) and lexicon_of(one, settings)}
+    using = {name for name in list_scorer_names() if (one := find_scorer(name)) and find_lexicon_name(one, settings)}
     assert using == {"list_one", "list_many", "yes_no_rationale"}
 
 
 @pytest.mark.usefixtures("added")
 class TestAdded:
     def test_a_scorer_of_another_package_is_found(self) -> None:
-        found = scorer_of("shouting")
+        found = find_scorer("shouting")
         assert found is not None
-        assert found.for_item("", (), ScorerSettings())(Written("YES")).value == 1
-        assert scorer_names()[-2:] == ["broken", "shouting"]
+        assert found.prepare_item("", (), ScorerSettings())(Written("YES")).value == 1
+        assert list_scorer_names()[-2:] == ["broken", "shouting"]
 
     def test_one_that_cannot_be_loaded_is_named(self) -> None:
         with pytest.raises(ConfigError, match="the scorer broken of an unknown package cannot be loaded: ModuleNotFoundError"):
-            scorer_of("broken")
+            find_scorer("broken")
 
     def test_none_takes_the_place_of_ours(self) -> None:
-        found = scorer_of("yes_no")
+        found = find_scorer("yes_no")
         assert type(found).__name__ == "YesNo"
 
 
@@ -108,9 +108,9 @@ def test_an_ideal_answer_to_each_shared_question_has_the_whole_score() -> None:
     scores = {}
     for pair in pairs:
         asked = pair["question"]
-        scorer = scorer_of(asked["type"])
+        scorer = find_scorer(asked["type"])
         assert scorer is not None
-        ready = scorer.for_item(asked["metric"], asked.get("options", ()), ScorerSettings())
+        ready = scorer.prepare_item(asked["metric"], asked.get("options", ()), ScorerSettings())
         text = ideal_answer(asked["type"], asked["metric"])
         scores[pair["id"]] = [
             ready(Written(answer)).value for answer in (text, f"<think>No.</think>\n**{text}.**", text.upper())

@@ -10,23 +10,23 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.qa.item_files.item_rows import item_tables
+from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.item_files.loaded import LoadedItems
 from dtef_pipeline.qa.judging.arbiter import Arbiter
-from dtef_pipeline.qa.judging.judged_rows import judged_items, with_other_judges
+from dtef_pipeline.qa.judging.judged_rows import merge_with_other_judges, select_judged_items
 from dtef_pipeline.qa.model import QaItem, Written
-from dtef_pipeline.qa.prompt_rows import AskedHow, plain_prompts
+from dtef_pipeline.qa.prompt_rows import AskSettings, build_plain_prompts
 from dtef_pipeline.qa.score_rows import score_rows
 from dtef_pipeline.qa.scoring import (
-    ItemAsked,
     PartScoring,
-    as_shown,
-    asked_items,
-    by_response,
-    formulas,
-    judges_of,
-    levels_of,
-    response_keys,
+    ScoringItem,
+    group_by_response,
+    list_judges,
+    list_levels,
+    list_response_keys,
+    load_asked_items,
+    select_as_shown,
+    select_formulas,
 )
 from dtef_pipeline.qa.tables import QA_EXECUTIONS, QA_JUDGEMENTS, QA_RESPONSES
 
@@ -62,15 +62,15 @@ def responses_to(item: QaItem, *texts: str | None, **columns: Any) -> pa.Table:
 
 
 def items_of(item: QaItem) -> pa.Table:
-    return item_tables(item.suite, item.part, LoadedItems((item,)), lambda one: SCORERS[one.type]).qa_items
+    return build_item_tables(item.suite, item.part, LoadedItems((item,)), lambda one: SCORERS[one.type]).qa_items
 
 
-def scored(item: QaItem, responses: pa.Table, how: AskedHow | None = None, **more: Any) -> list[dict[str, Any]]:
+def scored(item: QaItem, responses: pa.Table, how: AskSettings | None = None, **more: Any) -> list[dict[str, Any]]:
     items = items_of(item)
-    prompts = plain_prompts([item], [], how or AskedHow()).qa_prompts
-    asked = asked_items(items, prompts)
-    scoring = PartScoring(asked, formulas(asked.values()), keys=response_keys(responses), **more)
-    return score_rows(responses, items, scoring.scores_of, scoring.measures(), scoring.left_out).to_pylist()
+    prompts = build_plain_prompts([item], [], how or AskSettings()).qa_prompts
+    asked = load_asked_items(items, prompts)
+    scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses), **more)
+    return score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_left_out).to_pylist()
 
 
 def judged(**columns: Any) -> dict[str, Any]:
@@ -115,20 +115,20 @@ def test_what_is_no_fault_of_the_response_has_neither(columns: dict[str, str], s
 
 @pytest.mark.parametrize("rotation", [1, 2, 3])
 def test_rotated_options_are_scored_as_they_were_shown_and_told_as_in_the_file(rotation: int) -> None:
-    how = AskedHow(order=f"rotated-{rotation}")
+    how = AskSettings(order=f"rotated-{rotation}")
     shown = "ABCD"[(2 - rotation) % 4]
     right, wrong = scored(CHOICE, responses_to(CHOICE, shown, "C", condition=f"letters,rotated-{rotation}"), how)
     assert (right["value"], wrong["value"]) == (1.0, 0.0)
     assert json.loads(right["detail"]) | {"letter": shown, "file_letter": "C"} == json.loads(right["detail"])
-    asked = asked_items(items_of(CHOICE), plain_prompts([CHOICE], [], how).qa_prompts)
-    reference, options = as_shown(next(iter(asked.values())))
+    asked = load_asked_items(items_of(CHOICE), build_plain_prompts([CHOICE], [], how).qa_prompts)
+    reference, options = select_as_shown(next(iter(asked.values())))
     assert options["ABCD".index(reference)] == "cedar"
 
 
 def test_judges_and_numbers_stand_side_by_side() -> None:
     rows = [judged(evaluator="semantic", score=0.2, reason=None), judged(evaluator="factuality", score=1.0, reason=None)]
     judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-    more = {"judgements": by_response(judgements), "judges": judges_of(judgements)}
+    more = {"judgements": group_by_response(judgements), "judges": list_judges(judgements)}
     found = {row["metric"]: row for row in scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)}
     assert {name: row["value"] for name, row in found.items()} == pytest.approx(
         {"correct": 1.0, "judged": 0.6, "semantic": 0.2, "factuality": 1.0}
@@ -143,7 +143,7 @@ def test_judges_stand_beside_each_other_and_are_never_averaged_together() -> Non
         for variant, snapshot, score in said
     ]
     judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-    more = {"judgements": by_response(judgements), "judges": judges_of(judgements)}
+    more = {"judgements": group_by_response(judgements), "judges": list_judges(judgements)}
     found = scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)
     assert {row["measured_by"]: row["value"] for row in found if row["metric"] == "judged"} == pytest.approx(
         {"judge 1, j, factuality": 0.2, "judge 1, k, factuality": 0.6, "judge 1, j, factuality, judge/again": 1.0}
@@ -162,15 +162,18 @@ def test_what_another_judge_said_stays_as_long_as_its_response_stands() -> None:
         schema=QA_JUDGEMENTS,
     )
     responses = responses_to(SUM, "#### 7", condition="plain")
-    kept = with_other_judges(earlier, QA_JUDGEMENTS.empty_table(), responses, arbiter, "judge")
+    kept = merge_with_other_judges(earlier, QA_JUDGEMENTS.empty_table(), responses, arbiter, "judge")
     assert kept["score"].to_pylist() == [0.1]
-    assert with_other_judges(earlier, QA_JUDGEMENTS.empty_table(), responses, None, "judge")["score"].to_pylist() == [0.1, 0.3]
+    assert merge_with_other_judges(earlier, QA_JUDGEMENTS.empty_table(), responses, None, "judge")["score"].to_pylist() == [
+        0.1,
+        0.3,
+    ]
 
 
 def test_a_failed_judge_leaves_null_with_a_reason_and_never_a_middle_value() -> None:
     rows = [judged(evaluator="semantic", reason="unreadable"), judged(evaluator="factuality", reason="error")]
     judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-    more = {"judgements": by_response(judgements), "judges": judges_of(judgements)}
+    more = {"judgements": group_by_response(judgements), "judges": list_judges(judgements)}
     found = {row["metric"]: row for row in scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)}
     for name in ("judged", "semantic", "factuality"):
         assert (found[name]["status"], found[name]["value"], found[name]["score"]) == ("judge_failed", None, None)
@@ -183,7 +186,7 @@ def test_what_was_not_judged_says_why_under_every_evaluator(reason: str, status:
     limit = "not asked: the judges' daily budget of $2.00 for 2026-05-04 (UTC) was reached"
     rows = [judged(evaluator=name, reason=reason, error=limit) for name in ("semantic", "factuality")]
     judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-    more = {"judgements": by_response(judgements), "judges": judges_of(judgements)}
+    more = {"judgements": group_by_response(judgements), "judges": list_judges(judgements)}
     found = scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)
     assert {row["metric"]: row["status"] for row in found} == {
         "correct": "ok",
@@ -196,7 +199,7 @@ def test_what_was_not_judged_says_why_under_every_evaluator(reason: str, status:
 def test_a_call_that_failed_misses_no_judgement_that_the_sample_leaves_out() -> None:
     rows = [judged(evaluator="semantic", reason="skipped_sample", judge_snapshot="judge")]
     judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-    more = {"judgements": by_response(judgements), "judges": judges_of(judgements)}
+    more = {"judgements": group_by_response(judgements), "judges": list_judges(judgements)}
     found = scored(SUM, responses_to(SUM, None, condition="plain"), **more)
     assert {row["metric"]: row["status"] for row in found} == {
         "correct": "error",
@@ -220,8 +223,8 @@ def test_a_fault_of_the_sandbox_is_none_of_the_response(verdict: str, status: st
     row = {**named, "verdict": verdict, "isolation": "bwrap", "python": "3.11.2", "flags": [], "message": "said"}
     executions = pa.Table.from_pylist([row], schema=QA_EXECUTIONS)
     more = {
-        "executions": {key: rows[0] for key, rows in by_response(executions).items()},
-        "executed_at": levels_of(executions),
+        "executions": {key: rows[0] for key, rows in group_by_response(executions).items()},
+        "executed_at": list_levels(executions),
     }
     (found,) = scored(CODE, responses_to(CODE, "code", condition="plain"), **more)
     assert (found["metric"], found["status"], found["value"], found["score"]) == ("passed", status, value, value)
@@ -235,8 +238,8 @@ def test_verdicts_of_two_levels_are_never_one_measure() -> None:
     rows = [{**named, "draw": draw, "verdict": verdict, "isolation": level} for draw, (verdict, level) in enumerate(verdicts)]
     executions = pa.Table.from_pylist(rows, schema=QA_EXECUTIONS)
     more = {
-        "executions": {key: rows[0] for key, rows in by_response(executions).items()},
-        "executed_at": levels_of(executions),
+        "executions": {key: rows[0] for key, rows in group_by_response(executions).items()},
+        "executed_at": list_levels(executions),
     }
     found = scored(CODE, responses_to(CODE, "a", "b", "c", None, condition="plain"), **more)
     scores = {(row["measured_by"].removeprefix("code_execution 2, "), row["draw"]): row["score"] for row in found}
@@ -256,24 +259,24 @@ def test_verdicts_of_two_levels_are_never_one_measure() -> None:
 
 def test_a_type_that_nobody_scores_says_so() -> None:
     essay = QaItem("q/e", "own", "q", "number", "Write.", reference="7")
-    items = item_tables("own", "q", LoadedItems((essay,)), lambda _: []).qa_items
-    asked = asked_items(items, plain_prompts([essay], [], AskedHow()).qa_prompts)
+    items = build_item_tables("own", "q", LoadedItems((essay,)), lambda _: []).qa_items
+    asked = load_asked_items(items, build_plain_prompts([essay], [], AskSettings()).qa_prompts)
     responses = responses_to(essay, "text", condition="plain")
-    scoring = PartScoring(asked, {}, keys=response_keys(responses))
-    (row,) = score_rows(responses, items, scoring.scores_of, scoring.measures(), scoring.left_out).to_pylist()
+    scoring = PartScoring(asked, {}, keys=list_response_keys(responses))
+    (row,) = score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_left_out).to_pylist()
     assert (row["status"], row["value"], row["score"]) == ("no_scorer", None, None)
 
 
 def test_a_reply_that_was_cut_is_scored_by_its_answer_alone() -> None:
     """`{"answer": "The sources do not say.", "citations": [{"quote": "... nets` had the full mark of the words quoted."""
     item = QaItem("q/2", "socioscope", "q", "ListOne", "What did Bo mend?", reference='{"nets": 1}')
-    items = item_tables("socioscope", "q", LoadedItems((item,)), lambda _: ["list_one"]).qa_items
+    items = build_item_tables("socioscope", "q", LoadedItems((item,)), lambda _: ["list_one"]).qa_items
     quoting = ', "citations": [{"source_index": 0, "quote": "They mended the nets'
     texts = [f'{{"answer": "The sources do not say."{quoting}', f'{{"answer": "Nets."{quoting}', '{"answer": "The nets']
     responses = responses_to(item, *texts, condition="bm25,2-chunks")
-    asked = {("q/2", "bm25,2-chunks"): ItemAsked(("list_one",), item.reference, (), None)}
-    scoring = PartScoring(asked, formulas(asked.values()), keys=response_keys(responses), cites=True)
-    rows = score_rows(responses, items, scoring.scores_of, scoring.measures(), scoring.left_out).to_pylist()
+    asked = {("q/2", "bm25,2-chunks"): ScoringItem(("list_one",), item.reference, (), None)}
+    scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses), cites=True)
+    rows = score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_left_out).to_pylist()
     assert [(row["status"], row["score"], row["flags"]) for row in rows] == [
         ("ok", 0.0, ["cut_json"]),
         ("ok", 1.0, ["cut_json"]),
@@ -284,10 +287,10 @@ def test_a_reply_that_was_cut_is_scored_by_its_answer_alone() -> None:
 
 def test_equal_responses_are_read_once() -> None:
     responses = responses_to(CHOICE, *(["The answer is C"] * 5))
-    asked = asked_items(items_of(CHOICE), plain_prompts([CHOICE], [], AskedHow()).qa_prompts)
-    scoring = PartScoring(asked, formulas(asked.values()), keys=response_keys(responses))
-    first = scoring.scores_of(0, Written("The answer is C", "stop"))
-    assert scoring.scores_of(4, Written("The answer is C", "stop"))[0][1] is first[0][1]
+    asked = load_asked_items(items_of(CHOICE), build_plain_prompts([CHOICE], [], AskSettings()).qa_prompts)
+    scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses))
+    first = scoring.compute_scores_of(0, Written("The answer is C", "stop"))
+    assert scoring.compute_scores_of(4, Written("The answer is C", "stop"))[0][1] is first[0][1]
 
 
 REASONED = QaItem(
@@ -310,12 +313,12 @@ REASONED = QaItem(
     ],
 )
 def test_a_judge_reads_the_reasons_of_a_right_answer(rows: list[dict[str, Any]], status: str, value: float | None) -> None:
-    items = item_tables("socioscope", "q", LoadedItems((REASONED,)), lambda _: ["yes_no_rationale"]).qa_items
+    items = build_item_tables("socioscope", "q", LoadedItems((REASONED,)), lambda _: ["yes_no_rationale"]).qa_items
     responses = responses_to(REASONED, "Yes, because of the ice.", "No, because of the sun.", condition="bm25,2-chunks")
-    asked = {("q/1", "bm25,2-chunks"): ItemAsked(("yes_no_rationale",), REASONED.reference, (), None)}
+    asked = {("q/1", "bm25,2-chunks"): ScoringItem(("yes_no_rationale",), REASONED.reference, (), None)}
     judgements = {("q/1", "bm25,2-chunks", "p/m", 0): rows}
-    scoring = PartScoring(asked, formulas(asked.values()), keys=response_keys(responses), judgements=judgements)
-    right, wrong = score_rows(responses, items, scoring.scores_of, scoring.measures(), scoring.left_out).to_pylist()
+    scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses), judgements=judgements)
+    right, wrong = score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_left_out).to_pylist()
     assert right["status"] == status
     assert right["value"] == (None if value is None else pytest.approx(value))
     assert (wrong["status"], wrong["value"]) == ("ok", 0.0)
@@ -323,8 +326,10 @@ def test_a_judge_reads_the_reasons_of_a_right_answer(rows: list[dict[str, Any]],
 
 def test_whose_reasons_a_judge_reads_is_told_by_the_metric() -> None:
     named = replace(REASONED, item_id="q/2", reference='{"answer": "yes", "rationale": {"ice": 1}}')
-    items = item_tables("socioscope", "q", LoadedItems((REASONED, named)), lambda _: ["yes_no_rationale", "verbatim"]).qa_items
-    found = judged_items(items)
+    items = build_item_tables(
+        "socioscope", "q", LoadedItems((REASONED, named)), lambda _: ["yes_no_rationale", "verbatim"]
+    ).qa_items
+    found = select_judged_items(items)
     assert list(found) == ["q/1"]
     assert (found["q/1"].evaluators, found["q/1"].cites) == (("rationale",), True)
     assert found["q/1"].reference.startswith("Yes.")

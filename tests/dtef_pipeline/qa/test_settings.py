@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.family.run_settings import panel_settings, run_config
-from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QA_STAGE_SETTINGS, QaSettings, chosen_parts, parts_of_panel
+from dtef_pipeline.family.run_settings import load_panel_settings, run_config
+from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QA_STAGE_SETTINGS, QaSettings, choose_parts, select_panel_parts
 from tests.conftest import ROOT
 
 KNOWN = ["mmlu/law", "mmlu/high_school_law", "mmlu/high_school_physics", "gsm8k/all", "own/law"]
@@ -18,7 +18,7 @@ KNOWN = ["mmlu/law", "mmlu/high_school_law", "mmlu/high_school_physics", "gsm8k/
 def panel(tmp_path: Path, text: str) -> QaSettings | None:
     path = tmp_path / "panel.yaml"
     path.write_text(text, encoding="utf-8")
-    return panel_settings(path, "qa", QaSettings)
+    return load_panel_settings(path, "qa", QaSettings)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def panel(tmp_path: Path, text: str) -> QaSettings | None:
     ],
 )
 def test_parts_are_chosen_by_suite_by_name_and_by_pattern(suites: list[str], parts: list[str], found: list[str]) -> None:
-    assert chosen_parts(KNOWN, suites, parts) == found
+    assert choose_parts(KNOWN, suites, parts) == found
 
 
 def test_a_panel_that_names_no_part_asks_nothing(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_panel_that_names_no_part_asks_nothing(tmp_path: Path) -> None:
     found = panel(tmp_path, "qa: {models: [m]}\n")
     assert found is not None
     assert not found.names_parts
-    assert parts_of_panel(found, KNOWN) == []
+    assert select_panel_parts(found, KNOWN) == []
 
 
 @pytest.mark.parametrize(

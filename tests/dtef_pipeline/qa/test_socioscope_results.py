@@ -9,7 +9,7 @@ import pytest
 
 from dtef_pipeline.qa.item_files.loaded import GivenAnswer
 from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
-from dtef_pipeline.qa.socioscope.socioscope_results import ScoredAnswer, SocioscopeResults, scored_given
+from dtef_pipeline.qa.socioscope.socioscope_results import ScoredAnswer, SocioscopeResults, score_given_answers
 from dtef_pipeline.qa.transcripts.metadata import Corpus
 from tests.made.qa_items import KEEPER, LIGHTHOUSE
 from tests.strict_json import strict
@@ -25,7 +25,7 @@ CONTEXT = ({"page_content": "They mended the nets."}, {"page_content": "It was c
 
 
 def answered(*answers: GivenAnswer) -> SocioscopeResults:
-    return SocioscopeResults(ITEMS, tuple(scored_given(ITEMS, answers, CORPUS, ScorerSettings())))
+    return SocioscopeResults(ITEMS, tuple(score_given_answers(ITEMS, answers, CORPUS, ScorerSettings())))
 
 
 def answer(item: str, text: str | None, *citations: object, number: int = 0, context: tuple[object, ...] = ()) -> GivenAnswer:
@@ -75,7 +75,7 @@ class TestScores:
         free = replace(COLD, cluster=COLD.item_id)
         given = [GivenAnswer("d03", 0, "yes", "a.csv"), GivenAnswer("d03", 1, "no", "b.csv"), GivenAnswer("d03", 2, "no", None)]
         given += [GivenAnswer("d02", 0, "nets", "a.csv")]
-        results = SocioscopeResults((free, NETS), tuple(scored_given((free, NETS), given, CORPUS, ScorerSettings())))
+        results = SocioscopeResults((free, NETS), tuple(score_given_answers((free, NETS), given, CORPUS, ScorerSettings())))
         scores = results.scores()
         means = {name: one.value for name, one in scores.transcripts.items()}
         assert means == {"a.csv": 1.0, "b.csv": 0.0, "light.csv": 1.0}
@@ -105,13 +105,13 @@ class TestScores:
 
     def test_a_metric_that_cannot_be_read_is_unscorable_with_a_reason(self) -> None:
         wrong = replace(NETS, reference="{")
-        (one,) = scored_given([wrong], [answer("d02", "nets")], CORPUS, ScorerSettings())
+        (one,) = score_given_answers([wrong], [answer("d02", "nets")], CORPUS, ScorerSettings())
         assert (one.score.status, one.score.score, bool(one.score.reason)) == ("unscorable", None, True)
 
     def test_settings_reach_the_scorers(self) -> None:
         both = answer("d02", "sails and nets")
         scores = [
-            scored_given([NETS], [both], CORPUS, settings)[0].score.score
+            score_given_answers([NETS], [both], CORPUS, settings)[0].score.score
             for settings in (ScorerSettings(), ScorerSettings(strict=True))
         ]
         assert scores == [0.5, 0.0]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.latest_scores import latest_scores, qa_scores, qa_snapshot_order
-from dtef_pipeline.qa.suite_boards import qa_boards, qa_results, suite_board
+from dtef_pipeline.qa.latest_scores import load_latest_scores, load_qa_scores, load_qa_snapshot_order
+from dtef_pipeline.qa.suite_boards import build_qa_boards, build_suite_board, compute_qa_results
 from dtef_pipeline.qa.tables import QA_BOARD, QA_BOARDS, QA_CUTS
 from dtef_pipeline.tables import COMPARISONS
 from tests.made.qa_scores import connected, night, score_row, table_of
@@ -24,19 +24,19 @@ Row = Mapping[str, Any]
 
 
 def boards(rows: Sequence[Row], **told: Any) -> dict[str, list[dict[str, Any]]]:
-    made = {name: table.to_pylist() for name, table in qa_boards(connected(rows), **told).items()}
+    made = {name: table.to_pylist() for name, table in build_qa_boards(connected(rows), **told).items()}
     cuts = {cut: [row for row in made["qa_board"] if row["cut"] == cut] for cut in QA_CUTS}
     return {**made, **cuts}
 
 
 def results(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = qa_results(qa_scores(connected(rows))).to_dict("records")
+    found: list[dict[str, Any]] = compute_qa_results(load_qa_scores(connected(rows))).to_dict("records")
     return found
 
 
 def board(rows: Sequence[Row], by: str = "overall") -> list[dict[str, Any]]:
     connection = connected(rows)
-    frame = suite_board(latest_scores(connection), by, order=qa_snapshot_order(connection))
+    frame = build_suite_board(load_latest_scores(connection), by, order=load_qa_snapshot_order(connection))
     return stack_cuts({by: frame}, QA_BOARD, QA_CUTS).to_pylist()
 
 
@@ -213,7 +213,7 @@ def test_pass_at_k_is_of_programs_alone() -> None:
 
 
 def test_tables_of_nothing_have_their_columns() -> None:
-    found = qa_boards(connected())
+    found = build_qa_boards(connected())
     assert {name: (len(table), table.schema.names) for name, table in found.items()} == {
         name: (0, schema.names) for name, schema in {**QA_BOARDS, "comparisons": COMPARISONS}.items()
     }
@@ -221,7 +221,7 @@ def test_tables_of_nothing_have_their_columns() -> None:
 
 def test_views_that_there_are_not_are_refused() -> None:
     with pytest.raises(ConfigError, match="board by 'round': allowed: overall, part, cluster"):
-        suite_board(table_of([]), "round")
+        build_suite_board(table_of([]), "round")
 
 
 ROW = st.tuples(
@@ -267,7 +267,7 @@ def test_boards_are_those_of_a_plain_loop(drawn: list[tuple[Any, ...]]) -> None:
         rows.append(
             score_row(value, suite=suite, part=part, item_id=f"{part}{item}", model=model, draw=draw, status=status, **time_of)
         )
-    board = suite_board(latest_scores(connected(rows))).astype(object)
+    board = build_suite_board(load_latest_scores(connected(rows))).astype(object)
     found = {(row["suite"], row["model"]): row for row in board.where(board.notna(), None).to_dict("records")}
     wanted = naive(rows)
     assert found.keys() == wanted.keys()

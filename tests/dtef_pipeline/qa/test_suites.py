@@ -11,10 +11,10 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.item_files.layouts import ITEM_LAYOUTS, load_items
 from dtef_pipeline.qa.item_files.socioscope import SOCIOSCOPE_TYPES
 from dtef_pipeline.qa.suites import SuiteSpec, load_suites
-from resources.settings import shipped
+from resources.settings import find_shipped
 from tests.conftest import SHARED
 
-SHIPPED = shipped("suites.yaml")
+SHIPPED = find_shipped("suites.yaml")
 OWN = """
 suites:
   my-exam:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtef_pipeline.qa.suite_boards import qa_boards
+from dtef_pipeline.qa.suite_boards import build_qa_boards
 from tests.made.qa_scores import connected, score_row
 
 
@@ -24,7 +24,7 @@ def test_an_answer_that_cites_nothing_is_no_failure_and_counted_by_itself() -> N
     ]
     found = {
         (row["metric"], row["model"]): row
-        for row in qa_boards(connected(rows))["qa_board"].to_pylist()
+        for row in build_qa_boards(connected(rows))["qa_board"].to_pylist()
         if row["cut"] == "overall"
     }
     told = {key: (row["n_uncited"], row["n_failed"], row["rank"]) for key, row in found.items()}

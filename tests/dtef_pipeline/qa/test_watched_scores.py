@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dtef_pipeline.drift.models import model_drift
-from dtef_pipeline.drift.rule import rule_table
+from dtef_pipeline.drift.models import compute_model_drift
+from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from tests.made.qa_scores import connected, night, score_row
 
@@ -40,7 +40,7 @@ def rows_of(lost: float, since: int = 6, **changed: Any) -> list[dict[str, Any]]
 
 
 def checks(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    found = model_drift(connected(rows, []), QA_WATCHED)
+    found = compute_model_drift(connected(rows, []), QA_WATCHED)
     return {row["model"]: row for row in found.checks.to_pylist()}
 
 
@@ -59,7 +59,7 @@ def test_a_planted_shift_is_found_with_its_night_and_the_other_model_is_left_alo
 def test_another_expected_answer_or_judge_is_no_drift() -> None:
     """A shift that comes with another measure is of the measure."""
     assert "drift" not in {row["verdict"] for row in checks(rows_of(0.4, truth_id="edited")).values()}
-    series = model_drift(connected(rows_of(0.4, measured_by="judge x"), []), QA_WATCHED).checks.to_pylist()
+    series = compute_model_drift(connected(rows_of(0.4, measured_by="judge x"), []), QA_WATCHED).checks.to_pylist()
     assert len(series) == 4
     assert "drift" not in {row["verdict"] for row in series}
 
@@ -74,7 +74,7 @@ def test_what_served_a_model_is_told_of_its_nights() -> None:
         for row in rows
         for name in [f"{row['model']}-{'new' if row['snapshot'] >= night(6)['snapshot'] else 'old'}"]
     ]
-    found = model_drift(connected(rows, served), QA_WATCHED)
+    found = compute_model_drift(connected(rows, served), QA_WATCHED)
     (moved,) = (row for row in found.checks.to_pylist() if row["model"] == "moved")
     assert any("moved-new" in str(change["after"]) for change in moved["changes"])
     assert len(found.series) == 2 * NIGHTS
@@ -82,7 +82,7 @@ def test_what_served_a_model_is_told_of_its_nights() -> None:
 
 def test_the_documented_rule_is_applied_to_each_part_at_temperature_0_alone() -> None:
     warm = [score_row(0.5, model="warm", temperature=0.7, **night(at)) for at in range(3)]
-    found = rule_table(connected([*rows_of(0.4), *warm], []), QA_WATCHED).to_pylist()
+    found = build_rule_table(connected([*rows_of(0.4), *warm], []), QA_WATCHED).to_pylist()
     assert {row["model"] for row in found} == {"moved", "steady"}
     assert len(found) == 8
     flagged = [row for row in found if row["model"] == "moved"]
@@ -94,10 +94,10 @@ def test_the_documented_rule_is_applied_to_each_part_at_temperature_0_alone() ->
 def test_the_gap_by_hand() -> None:
     scores = {0: (1.0, 1.0, 0.0, 1.0), 1: (1.0, 0.0, 0.0, 1.0)}
     rows = [score_row(value, item_id=f"i{at}", **night(n)) for n, values in scores.items() for at, value in enumerate(values)]
-    (row,) = rule_table(connected(rows, []), QA_WATCHED).to_pylist()
+    (row,) = build_rule_table(connected(rows, []), QA_WATCHED).to_pylist()
     assert (row["lowest"], row["highest"], row["gap"], row["flagged"]) == (0.5, 0.75, 0.25, True)
 
 
 def test_no_scores_have_no_drift() -> None:
-    assert len(rule_table(connected([], []), QA_WATCHED)) == 0
-    assert len(model_drift(connected([], []), QA_WATCHED).checks) == 0
+    assert len(build_rule_table(connected([], []), QA_WATCHED)) == 0
+    assert len(compute_model_drift(connected([], []), QA_WATCHED).checks) == 0

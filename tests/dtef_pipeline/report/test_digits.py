@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dtef_pipeline.report.stored_rows import cost_decimals, decimals, written
+from dtef_pipeline.report.stored_rows import count_cost_decimals, count_decimals, format_decimals
 
 NAN, INF = math.nan, math.inf
 
@@ -24,7 +24,7 @@ NAN, INF = math.nan, math.inf
     ],
 )
 def test_two_digits_of_the_half_width_decide(value: float, low: float, high: float, expected: str) -> None:
-    assert written(value, decimals(value, low, high)) == expected
+    assert format_decimals(value, count_decimals(value, low, high)) == expected
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ def test_two_digits_of_the_half_width_decide(value: float, low: float, high: flo
     [(0.6980, "0.698"), (1.0, "1.000"), (0.0, "0.000"), (-15.62, "-16"), (-4.02, "-4.0"), (1004.9, "1,000")],
 )
 def test_without_an_interval_there_are_three_decimals_or_two_digits(value: float, expected: str) -> None:
-    assert written(value, decimals(value)) == expected
-    assert written(value, decimals(value, value, value)) == expected, "an interval without width says nothing"
+    assert format_decimals(value, count_decimals(value)) == expected
+    assert format_decimals(value, count_decimals(value, value, value)) == expected, "an interval without width says nothing"
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_without_an_interval_there_are_three_decimals_or_two_digits(value: float
     ],
 )
 def test_a_small_cost_has_three_digits(dollars: float, expected: str) -> None:
-    assert written(dollars, cost_decimals(dollars)) == expected
+    assert format_decimals(dollars, count_cost_decimals(dollars)) == expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.terminal import Fit, render, shown_columns
+from dtef_pipeline.report.terminal import Fit, choose_shown_columns, render
 
 QUESTION = "Do you think the increased use of AI across society is likely to make the cost of living better or worse?"
 BOARD = pd.DataFrame(
@@ -24,16 +24,16 @@ KEPT, FIRST_OUT = ("question_id", "model"), ("context_level", "adjusted_score")
 
 def test_columns_are_hidden_in_the_order_asked_for_and_then_from_the_last_one_on() -> None:
     names = list(BOARD)
-    assert shown_columns(names, Fit(kept=KEPT, first_out=FIRST_OUT, most=5)) == [
+    assert choose_shown_columns(names, Fit(kept=KEPT, first_out=FIRST_OUT, most=5)) == [
         "question_id",
         "model",
         "condition",
         "n_pairs",
         "question",
     ]
-    assert shown_columns(names, Fit(kept=KEPT, first_out=FIRST_OUT, most=3)) == ["question_id", "model", "condition"]
-    assert shown_columns(names, Fit(kept=KEPT, most=1)) == [*KEPT]
-    assert shown_columns(names, Fit()) == names
+    assert choose_shown_columns(names, Fit(kept=KEPT, first_out=FIRST_OUT, most=3)) == ["question_id", "model", "condition"]
+    assert choose_shown_columns(names, Fit(kept=KEPT, most=1)) == [*KEPT]
+    assert choose_shown_columns(names, Fit()) == names
 
 
 def test_what_is_hidden_is_named_with_what_all_rows_have() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.rubric.aggregate import scores
-from dtef_pipeline.rubric.coverage import coverage
+from dtef_pipeline.rubric.aggregate import compute_blueprint_scores
+from dtef_pipeline.rubric.coverage import compute_coverage
 from tests.dtef_pipeline.rubric.scored_rows import POINT_ROW, RESPONSE_ROW
 
 _KEYS = list(RESPONSE_ROW)
@@ -24,7 +24,7 @@ def scores_of(*cells: dict[str, Any], weights: dict[str, float] | None = None) -
         weight=[(weights or {}).get(prompt, 1.0) for prompt in prompts["prompt"]], n_criteria=1, has_ideal=False
     )
     none = pd.DataFrame(columns=[*_KEYS, "similarity"])
-    return scores(frame[[*_KEYS, "reason"]], prompts, coverage(frame[frame["score"].notna()]), none)
+    return compute_blueprint_scores(frame[[*_KEYS, "reason"]], prompts, compute_coverage(frame[frame["score"].notna()]), none)
 
 
 def runs_of(model: str, *values: float, first: int = 0, snapshot: str = "s1", n_prompts: int = 1) -> list[dict[str, Any]]:

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.aggregate import prompt_parts, rescored, scores
-from dtef_pipeline.rubric.coverage import coverage
+from dtef_pipeline.rubric.aggregate import compute_blueprint_scores, rescore, weigh_prompts
+from dtef_pipeline.rubric.coverage import compute_coverage
 from dtef_pipeline.rubric.hybrid import ScoringPolicy
-from dtef_pipeline.rubric.score_rows import similarities
+from dtef_pipeline.rubric.score_rows import compute_similarities_to_ideal
 from tests.dtef_pipeline.rubric import example
 from tests.dtef_pipeline.rubric.scored_rows import RESPONSE_ROW, points_of
 
@@ -37,7 +37,7 @@ def prompts_of(**weights: float) -> pd.DataFrame:
 def covered(*rows: dict[str, Any]) -> pd.DataFrame:
     """Coverage by one point each, at `score`."""
     points = [points_of({"reason": None, **row}) for row in rows]
-    return coverage(pd.concat(points) if points else points_of())
+    return compute_coverage(pd.concat(points) if points else points_of())
 
 
 def no_similarity() -> pd.DataFrame:
@@ -51,7 +51,7 @@ def level(found: pd.DataFrame, name: str) -> list[dict[str, Any]]:
 def test_prompts_are_averaged_by_weight_by_hand() -> None:
     rows = [{"prompt": "p", "score": 0.5}, {"prompt": "q", "score": 0.9}, {"prompt": "r", "score": 0.8}]
     asked = [{"prompt": row["prompt"]} for row in rows]
-    found = scores(planned(*asked), prompts_of(p=1, q=2, r=0.5), covered(*rows), no_similarity())
+    found = compute_blueprint_scores(planned(*asked), prompts_of(p=1, q=2, r=0.5), covered(*rows), no_similarity())
     (variant,), (model,) = level(found, "variant"), level(found, "model")
     assert variant["hybrid"] == pytest.approx(0.7714286, abs=1e-7)
     assert model["hybrid"] == pytest.approx(variant["hybrid"])
@@ -66,7 +66,7 @@ def test_draws_are_averaged_before_prompts_and_variants_count_the_same() -> None
         {"prompt": "p", "temperature": 1.0, "model_variant": "m[temperature=1]", "score": 1.0},
     ]
     asked = [{name: value for name, value in row.items() if name != "score"} for row in rows]
-    found = scores(planned(*asked), prompts_of(p=1, q=1), covered(*rows), no_similarity())
+    found = compute_blueprint_scores(planned(*asked), prompts_of(p=1, q=1), covered(*rows), no_similarity())
     assert [cell["hybrid"] for cell in level(found, "cell")] == pytest.approx([0.3, 1.0, 0.9])
     assert [variant["hybrid"] for variant in level(found, "variant")] == pytest.approx([0.6, 1.0])
     (model,) = level(found, "model")
@@ -81,7 +81,7 @@ def test_what_is_missing_is_left_out_and_told_at_every_level() -> None:
         {"prompt": "r", "draw": 1, "reason": "budget"},
     ]
     rows = [{"prompt": "p", "score": None, "reason": "unreadable"}, {"prompt": "r", "score": 0.6}]
-    found = scores(planned(*asked), prompts_of(p=1, q=1, r=1), covered(*rows), no_similarity())
+    found = compute_blueprint_scores(planned(*asked), prompts_of(p=1, q=1, r=1), covered(*rows), no_similarity())
     p, q, r = level(found, "cell")
     assert (p["n_planned"], p["n_unscored"], p["reasons"]) == (1, 1, (("no criterion could be scored", 1),))
     assert (q["reasons"], np.isnan(q["hybrid"])) == ((("empty", 1),), True)
@@ -104,7 +104,7 @@ def test_reasons_add_up_to_the_responses_without_a_score(drawn: list[tuple[str, 
         for draw, (prompt, heat, reason) in enumerate(drawn)
     ]
     answered = [{**row, "score": 0.5} for row in asked if row["reason"] is None]
-    found = scores(planned(*asked), prompts_of(p=1, q=1), covered(*answered), no_similarity())
+    found = compute_blueprint_scores(planned(*asked), prompts_of(p=1, q=1), covered(*answered), no_similarity())
     for row in found.to_dict("records"):
         own = [
             one
@@ -119,11 +119,11 @@ def test_reasons_add_up_to_the_responses_without_a_score(drawn: list[tuple[str, 
 def test_a_prompt_is_scored_by_what_it_defines() -> None:
     prompts = pd.DataFrame({"blueprint": "b", "prompt": list("pqr"), "weight": 1.0, "ideal": ["yes", None, None]})
     criteria = pd.DataFrame({"blueprint": "b", "prompt": ["q", "q"]})
-    parts = prompt_parts(prompts, criteria)
+    parts = weigh_prompts(prompts, criteria)
     assert parts["n_criteria"].tolist() == [0, 2, 0]
     asked = planned(*({"prompt": prompt} for prompt in "pqr"))
     similar = asked.assign(similarity=[0.8, np.nan, np.nan])
-    found = scores(asked, parts, covered({"prompt": "q", "score": 0.5}), similar)
+    found = compute_blueprint_scores(asked, parts, covered({"prompt": "q", "score": 0.5}), similar)
     p, q, r = level(found, "cell")
     assert [(cell["components"], cell["hybrid"]) for cell in (p, q)] == [("similarity", 0.8), ("coverage", 0.5)]
     assert (r["components"], r["reasons"]) == ("none", (("neither criteria nor an ideal answer", 1),))
@@ -134,25 +134,25 @@ def test_a_prompt_is_scored_by_what_it_defines() -> None:
 
 def test_a_failed_similarity_leaves_the_coverage_and_no_hybrid_score() -> None:
     parts = prompts_of(p=1).assign(has_ideal=True)
-    found = scores(planned({}), parts, covered({"score": 0.5}), no_similarity())
+    found = compute_blueprint_scores(planned({}), parts, covered({"score": 0.5}), no_similarity())
     for row in found.to_dict("records"):
         assert (row["coverage"], np.isnan(row["hybrid"]), np.isnan(row["at_0"])) == (0.5, True, True)
     assert level(found, "cell")[0]["reasons"] == (("no similarity to the ideal answer", 1),)
 
 
 def test_nothing_planned_has_no_scores() -> None:
-    found = scores(planned(), prompts_of(), covered(), no_similarity())
+    found = compute_blueprint_scores(planned(), prompts_of(), covered(), no_similarity())
     assert len(found) == 0
     assert {"level", "hybrid", "n_planned", "reasons"} <= set(found)
 
 
 def test_a_prompt_without_a_weight_is_refused() -> None:
     with pytest.raises(ConfigError, match="prompts: weight of b, p: got nan; allowed: a row with a number above 0"):
-        scores(planned({}), prompts_of(q=1), covered(), no_similarity())
+        compute_blueprint_scores(planned({}), prompts_of(q=1), covered(), no_similarity())
     with pytest.raises(ConfigError, match="responses: two rows"):
-        scores(planned({}, {}), prompts_of(p=1), covered(), no_similarity())
+        compute_blueprint_scores(planned({}, {}), prompts_of(p=1), covered(), no_similarity())
     with pytest.raises(ConfigError, match="prompts: two rows"):
-        scores(planned({}), pd.concat([prompts_of(p=1)] * 2), covered(), no_similarity())
+        compute_blueprint_scores(planned({}), pd.concat([prompts_of(p=1)] * 2), covered(), no_similarity())
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,9 @@ def scored_example() -> tuple[pd.DataFrame, ...]:
 
 def scored_from(given: tuple[pd.DataFrame, ...]) -> pd.DataFrame:
     responses, prompts, points, answers, ideals = given
-    return scores(responses, prompts, coverage(points), similarities(answers, ideals))
+    return compute_blueprint_scores(
+        responses, prompts, compute_coverage(points), compute_similarities_to_ideal(answers, ideals)
+    )
 
 
 def test_the_consensus_of_verdicts_is_that_of_the_scored_example(scored_example: tuple[pd.DataFrame, ...]) -> None:
@@ -211,8 +213,10 @@ def test_every_level_is_linear_in_beta(scored_example: tuple[pd.DataFrame, ...])
     found = scored_from(scored_example)
     for beta in (0.0, 0.7, 1.0):
         policy = ScoringPolicy(beta=beta)
-        again = scores(responses, prompts, coverage(points, policy), similarities(answers, ideals), policy)
-        pd.testing.assert_frame_equal(rescored(found, beta), again, check_exact=True)
+        again = compute_blueprint_scores(
+            responses, prompts, compute_coverage(points, policy), compute_similarities_to_ideal(answers, ideals), policy
+        )
+        pd.testing.assert_frame_equal(rescore(found, beta), again, check_exact=True)
         cells = again[again["level"] == "cell"]
         by_hand = beta * cells["similarity"].clip(lower=0) + (1 - beta) * cells["coverage"]
         both = cells["components"] == "coverage+similarity"

@@ -12,22 +12,22 @@ from dtef_pipeline.rubric.summaries.analyst_report import (
     DIMENSIONS,
     INSIGHT_KINDS,
     SummaryMention,
-    as_markdown,
-    as_text,
+    format_markdown,
+    format_summary_text,
     read_replies,
-    with_names,
+    replace_refs,
 )
-from dtef_pipeline.rubric.summaries.anonymise import Participant, pseudonyms
+from dtef_pipeline.rubric.summaries.anonymise import Participant, draw_pseudonyms
 
 GPT, CLAUDE = "openai/gpt-4o", "anthropic/claude-sonnet-4"
-IDS = pseudonyms([Participant(GPT, 0.5, 1), Participant(GPT, 0.0, 0), Participant(CLAUDE, 0.0, 0)], 7)
-MAKER, MODEL = IDS.of_model(GPT).split("/")
+IDS = draw_pseudonyms([Participant(GPT, 0.5, 1), Participant(GPT, 0.0, 0), Participant(CLAUDE, 0.0, 0)], 7)
+MAKER, MODEL = IDS.name_model(GPT).split("/")
 REF = f'<ref maker="{MAKER}" model="{MODEL}" />'
 VARIANT = f'<ref maker="{MAKER}" model="{MODEL}" sys="{IDS.systems[1]}" temp="{IDS.temperatures[0.5]}"/>'
 
 
 def grade(dimension: str = "clarity", inside: str = "REASONING: good.\nSCORE: 8/10", model: str = GPT) -> str:
-    maker, _, name = IDS.of_model(model).partition("/")
+    maker, _, name = IDS.name_model(model).partition("/")
     return f'<grade maker="{maker}" model="{name}" dimension="{dimension}">{inside}</grade>'
 
 
@@ -42,7 +42,7 @@ class TestBlocks:
         assert (reply.missing, dict(reply.dropped)) == ((), {})
         assert [finding.kind for finding in reply.findings] == list(INSIGHT_KINDS)
         assert len(reply.grades) == 26
-        assert as_text(reply.findings[0].text) == "key_finding openai/gpt-4o"
+        assert format_summary_text(reply.findings[0].text) == "key_finding openai/gpt-4o"
 
     def test_what_is_missing_is_named_by_kind_and_by_ids(self) -> None:
         reply = read_replies((whole().replace("pattern>", "hunch>").replace(grade("tone"), ""),), IDS)
@@ -65,12 +65,12 @@ class TestBlocks:
 
     def test_a_finding_that_stands_twice_in_a_reply_is_one(self) -> None:
         two = "<topic>a</topic><topic>a</topic><topic>b</topic>"
-        assert [as_text(finding.text) for finding in read_replies((two,), IDS).findings] == ["a", "b"]
+        assert [format_summary_text(finding.text) for finding in read_replies((two,), IDS).findings] == ["a", "b"]
 
     def test_tags_are_read_in_any_case_and_thoughts_are_not(self) -> None:
         text = f"<think><strength>no</strength>{grade()}</think><Strength>yes</STRENGTH>"
         reply = read_replies((text,), IDS)
-        assert [as_text(finding.text) for finding in reply.findings] == ["yes"]
+        assert [format_summary_text(finding.text) for finding in reply.findings] == ["yes"]
         assert reply.grades == ()
 
     def test_unknown_models_and_dimensions_are_dropped_and_counted(self) -> None:
@@ -92,43 +92,43 @@ class TestBlocks:
 class TestNames:
     def test_refs_become_models_variants_makers_and_prompts(self) -> None:
         text = f'{REF}, {VARIANT}, <ref maker="{MAKER}"/>, <ref maker="{MAKER}" model="{MODEL}" prompt="P_2"></ref>'
-        found = [part for part in with_names(text, IDS, {"P_2": "second"}) if isinstance(part, SummaryMention)]
+        found = [part for part in replace_refs(text, IDS, {"P_2": "second"}) if isinstance(part, SummaryMention)]
         assert found == [
             SummaryMention(Participant(GPT)),
             SummaryMention(Participant(GPT, 0.5, 1)),
             SummaryMention(None, "OpenAI"),
             SummaryMention(Participant(GPT), None, "second"),
         ]
-        assert as_text(with_names(VARIANT, IDS)) == "openai/gpt-4o[temp:0.5][sp_idx:1]"
+        assert format_summary_text(replace_refs(VARIANT, IDS)) == "openai/gpt-4o[temp:0.5][sp_idx:1]"
 
     @pytest.mark.parametrize(
         "form", [escape(REF), escape(REF, quote=False), REF.replace(" />", ">"), REF.upper().replace("MAKER=", "maker=")]
     )
     def test_escaped_and_otherwise_written_refs_are_read(self, form: str) -> None:
-        assert as_text(with_names(f"a {form} b", IDS)) == "a openai/gpt-4o b"
+        assert format_summary_text(replace_refs(f"a {form} b", IDS)) == "a openai/gpt-4o b"
 
     def test_bare_ids_become_names(self) -> None:
         """Only ids in a `<ref>` became names."""
-        of_variant = IDS.of(Participant(GPT, 0.5, 1))
+        of_variant = IDS.format_pseudonym(Participant(GPT, 0.5, 1))
         text = f"{MODEL} wins, {MAKER}/{MODEL} too, **{MODEL}**'s {of_variant}, {MAKER}."
         name = "openai/gpt-4o"
         named = f"{name} wins, {name} too, **{name}**'s {name}[temp:0.5][sp_idx:1], OpenAI."
-        assert as_text(with_names(text, IDS)) == named
-        assert as_text(with_names(text.lower(), IDS)) == named
+        assert format_summary_text(replace_refs(text, IDS)) == named
+        assert format_summary_text(replace_refs(text.lower(), IDS)) == named
 
     def test_markdown_around_an_id_and_in_it_hides_no_name(self) -> None:
         text = f"_{MODEL}_, __{MODEL}__, {MODEL.replace('_', '&_')}".replace("&", chr(92))
-        assert as_text(with_names(text, IDS)) == "_openai/gpt-4o_, __openai/gpt-4o__, openai/gpt-4o"
+        assert format_summary_text(replace_refs(text, IDS)) == "_openai/gpt-4o_, __openai/gpt-4o__, openai/gpt-4o"
 
     def test_ids_are_read_in_lower_case_too(self) -> None:
         lower = MODEL.lower()
-        assert as_text(with_names(f'<ref maker="{MAKER.lower()}" model="{lower}"/>', IDS)) == "openai/gpt-4o"
+        assert format_summary_text(replace_refs(f'<ref maker="{MAKER.lower()}" model="{lower}"/>', IDS)) == "openai/gpt-4o"
         text = f'<grade maker="{MAKER.lower()}" model="{lower}" dimension="clarity">SCORE: 7</grade>'
         assert [(one.model, one.score) for one in read_replies((text,), IDS).grades] == [(GPT, 7)]
 
     @pytest.mark.parametrize("text", ["MD_9999 wins", "XMD_6000", "MK_5009/MD_6000 (sys:S_7000)", "MD_60000", "MD_"])
     def test_an_unknown_bare_id_stays_as_it_is(self, text: str) -> None:
-        assert with_names(text, IDS) == (text,)
+        assert replace_refs(text, IDS) == (text,)
 
     @pytest.mark.parametrize(
         "ref",
@@ -142,28 +142,28 @@ class TestNames:
         ],
     )
     def test_an_unknown_ref_stays_as_it_is(self, ref: str) -> None:
-        assert with_names(f"a {ref} b", IDS, {}) == (f"a {ref} b",)
+        assert replace_refs(f"a {ref} b", IDS, {}) == (f"a {ref} b",)
 
     def test_what_the_analyst_wrote_is_no_markup(self) -> None:
-        written = as_markdown(with_names(f"[x](javascript:1) <script>a</script> **b** {REF} https://evil.example", IDS))
+        written = format_markdown(replace_refs(f"[x](javascript:1) <script>a</script> **b** {REF} https://evil.example", IDS))
         assert r"\[x\]\(javascript\:1\) \<script\>" in written
         assert r"openai/gpt\-4o" in written
         assert r"https\://" in written
 
     def test_a_model_goes_by_the_name_that_tables_have_for_it(self) -> None:
-        text = with_names(f"{REF} and {VARIANT} by <ref maker='{MAKER}'/>", IDS)
+        text = replace_refs(f"{REF} and {VARIANT} by <ref maker='{MAKER}'/>", IDS)
         names = {GPT: "my-gpt", "else": "other"}
-        assert as_text(text, names) == "my-gpt and my-gpt[temp:0.5][sp_idx:1] by OpenAI"
-        assert as_markdown(text, names).startswith(r"my\-gpt and my\-gpt\[temp")
+        assert format_summary_text(text, names) == "my-gpt and my-gpt[temp:0.5][sp_idx:1] by OpenAI"
+        assert format_markdown(text, names).startswith(r"my\-gpt and my\-gpt\[temp")
 
     @given(st.text(max_size=60), st.sampled_from([REF, VARIANT, escape(VARIANT)]), st.text(max_size=60))
     def test_everything_around_a_mention_is_kept(self, before: str, ref: str, after: str) -> None:
         before, after = before.replace("<", "").replace("&", ""), after.replace("<", "").replace(">", "").replace("&", "")
-        parts = with_names(f"{before}{ref} {after}", IDS)
+        parts = replace_refs(f"{before}{ref} {after}", IDS)
         (mention,) = [part for part in parts if isinstance(part, SummaryMention)]
         assert mention.participant is not None
-        assert as_text(parts) == f"{before}{as_text((mention,))} {after}"
+        assert format_summary_text(parts) == f"{before}{format_summary_text((mention,))} {after}"
 
     @given(st.text(max_size=200))
     def test_any_text_without_refs_comes_back_as_it_is(self, text: str) -> None:
-        assert as_text(with_names(text, IDS)) == text
+        assert format_summary_text(replace_refs(text, IDS)) == text

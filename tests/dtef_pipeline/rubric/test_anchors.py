@@ -10,16 +10,16 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.drift.anchored import JudgeDrift, drifts_of_judges
+from dtef_pipeline.drift.anchored import JudgeDrift, compute_judge_drifts
 from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.verdict import Verdict, verdict_on
-from dtef_pipeline.rubric.labels.label_sheet import label_items
-from dtef_pipeline.rubric.watched_drift import anchors, net_of_judge_drifts, points_of_anchors
+from dtef_pipeline.drift.verdict import Verdict, compute_verdict
+from dtef_pipeline.rubric.labels.label_sheet import build_label_items
+from dtef_pipeline.rubric.watched_drift import choose_anchors, convert_rubric_anchor_points, subtract_drifts_of_judges
 from tests.made.rubric_tables import rubric_tables
 
 MADE = rubric_tables(blueprints=3, prompts=8)
-ITEMS = label_items(MADE.responses, MADE.criteria, MADE.prompts)
+ITEMS = build_label_items(MADE.responses, MADE.criteria, MADE.prompts)
 NIGHTS = {
     (datetime(2026, 1, 1) + timedelta(days=at)).date().isoformat(): datetime(2026, 1, 1) + timedelta(days=at)
     for at in range(16)
@@ -28,26 +28,26 @@ LABELS = list(NIGHTS)
 
 
 def test_anchors_do_not_depend_on_the_order_of_rows_and_stay_when_more_is_stored() -> None:
-    first = anchors(ITEMS, 30, seed=1)
+    first = choose_anchors(ITEMS, 30, seed=1)
     assert len(first) == first["item"].nunique() == 30
-    assert anchors(ITEMS.sample(frac=1, random_state=2), 30, seed=1)["item"].tolist() == first["item"].tolist()
-    assert anchors(ITEMS, 30, seed=2)["item"].tolist() != first["item"].tolist()
+    assert choose_anchors(ITEMS.sample(frac=1, random_state=2), 30, seed=1)["item"].tolist() == first["item"].tolist()
+    assert choose_anchors(ITEMS, 30, seed=2)["item"].tolist() != first["item"].tolist()
     larger = rubric_tables(blueprints=5, prompts=8)
-    more = label_items(larger.responses, larger.criteria, larger.prompts)
-    assert anchors(more, 30, seed=1, kept=first["item"].tolist())["item"].tolist() == first["item"].tolist()
-    assert set(first["item"]) < set(anchors(more, 40, seed=1, kept=first["item"].tolist())["item"])
+    more = build_label_items(larger.responses, larger.criteria, larger.prompts)
+    assert choose_anchors(more, 30, seed=1, kept=first["item"].tolist())["item"].tolist() == first["item"].tolist()
+    assert set(first["item"]) < set(choose_anchors(more, 40, seed=1, kept=first["item"].tolist())["item"])
 
 
 def test_every_blueprint_has_its_share_of_anchors() -> None:
     few = ITEMS[(ITEMS["blueprint"] != "b2") | (ITEMS["prompt"] == "p0")]
-    assert anchors(few, 36, seed=4)["blueprint"].value_counts().to_dict() == {"b0": 12, "b1": 12, "b2": 12}
-    assert len(anchors(few, 10_000, seed=4)) == few["item"].nunique()
+    assert choose_anchors(few, 36, seed=4)["blueprint"].value_counts().to_dict() == {"b0": 12, "b1": 12, "b2": 12}
+    assert len(choose_anchors(few, 10_000, seed=4)) == few["item"].nunique()
 
 
 def nights_of(shift: float, *, since: int = 8, judge: str = "standard(j)", seed: int = 0) -> pd.DataFrame:
     """Anchors judged every night; from night `since` on the points are higher by `shift`."""
     rng = np.random.default_rng(seed)
-    chosen = anchors(ITEMS, 120, seed=1)[["item", "blueprint", "prompt", "block"]]
+    chosen = choose_anchors(ITEMS, 120, seed=1)[["item", "blueprint", "prompt", "block"]]
     level = rng.uniform(0.4, 0.7, len(chosen))
     parts = []
     for at, night in enumerate(LABELS):
@@ -60,7 +60,7 @@ def nights_of(shift: float, *, since: int = 8, judge: str = "standard(j)", seed:
 def judge_drifts(
     rows: pd.DataFrame, times: dict[str, datetime] = NIGHTS, options: WatchOptions | None = None
 ) -> list[JudgeDrift]:
-    return drifts_of_judges(points_of_anchors(pa.Table.from_pandas(rows)), times, options)
+    return compute_judge_drifts(convert_rubric_anchor_points(pa.Table.from_pandas(rows)), times, options)
 
 
 def model_row(shift: float, first: str | None = LABELS[8], verdict: str = "drift") -> dict[str, Any]:
@@ -73,8 +73,8 @@ def test_a_judge_that_became_stricter_is_found_also_where_points_are_inverted() 
     assert found.row["verdict"] == "drift"
     assert found.row["first_snapshot"] == LABELS[8]
     assert found.row["shift"] == pytest.approx(-0.15, abs=0.02)
-    assert found.shift_since(LABELS[8]) == pytest.approx(-0.15, abs=0.02)
-    assert found.shift_since("2030-01-01") is None
+    assert found.compute_shift_since(LABELS[8]) == pytest.approx(-0.15, abs=0.02)
+    assert found.compute_shift_since("2030-01-01") is None
     assert found.row["n_anchors"] == 120
     accepted_by = {"": "none", "standard(j)": "none", "standard(j):t=0": "none", "j": "none", "m": "watch", "standard": "watch"}
     for name, verdict in accepted_by.items():
@@ -96,7 +96,7 @@ def test_judges_that_move_together_are_compared_with_judges_not_with_models() ->
 
 
 def test_a_models_drift_is_told_as_the_judges_where_the_anchors_moved_too() -> None:
-    found = net_of_judge_drifts(model_row(-0.1), judge_drifts(nights_of(-0.15)))
+    found = subtract_drifts_of_judges(model_row(-0.1), judge_drifts(nights_of(-0.15)))
     assert found.cause == "judges"
     assert found.net_shift == pytest.approx(-0.0025, abs=0.01)
     assert found.text.startswith("a shift of the judges, not of the model: on stored answers standard(j) moved too")
@@ -110,7 +110,7 @@ def model_verdict(shift: float, *, beside: float | None) -> Verdict:
         pd.DataFrame(0.6 + by * fell + rng.normal(0, 0.03, (40, len(LABELS))), columns=LABELS) for by in (shift, beside or 0.0)
     )
     others = {} if beside is None else {"other": Scores(other)}
-    return verdict_on(own, [f"c{at // 2}" for at in range(40)], baseline=5, threshold=np.log10(40), others=others)
+    return compute_verdict(own, [f"c{at // 2}" for at in range(40)], baseline=5, threshold=np.log10(40), others=others)
 
 
 def as_row(found: Verdict) -> dict[str, Any]:
@@ -126,17 +126,17 @@ def test_a_shift_that_a_lone_judge_explains_is_no_drift_and_is_netted() -> None:
     assert "ask another judge" in judges[0].row["reason"]
     alone = model_verdict(-0.1, beside=None)
     assert (alone.verdict, alone.first_snapshot) == ("watch", LABELS[8])
-    found = net_of_judge_drifts(as_row(alone), judges)
+    found = subtract_drifts_of_judges(as_row(alone), judges)
     assert (found.cause, found.net_shift) == ("judges", pytest.approx(0.0, abs=0.02))
     beside = model_verdict(-0.1, beside=-0.1)
     assert beside.verdict == "watch"
-    assert "drift" not in net_of_judge_drifts(as_row(beside), judges).text
+    assert "drift" not in subtract_drifts_of_judges(as_row(beside), judges).text
 
 
 def test_a_drift_under_a_lone_judge_that_did_not_move_is_the_models() -> None:
     found = model_verdict(-0.1, beside=0.0)
     assert (found.verdict, found.first_snapshot) == ("drift", LABELS[8])
-    assert net_of_judge_drifts(as_row(found), judge_drifts(nights_of(0))).cause == "model"
+    assert subtract_drifts_of_judges(as_row(found), judge_drifts(nights_of(0))).cause == "model"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_drift_under_a_lone_judge_that_did_not_move_is_the_models() -> None:
     ],
 )
 def test_a_models_own_drift_stays_its_own(shift: float, of_judge: float, cause: str, words: str) -> None:
-    found = net_of_judge_drifts(model_row(shift), judge_drifts(nights_of(of_judge)))
+    found = subtract_drifts_of_judges(model_row(shift), judge_drifts(nights_of(of_judge)))
     assert found.cause == cause
     assert words in found.text
 
@@ -157,42 +157,42 @@ def test_a_models_own_drift_stays_its_own(shift: float, of_judge: float, cause: 
 def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted_of_judges_that_moved() -> None:
     """All of it was told as theirs, though the model had moved besides."""
     watched = model_row(-0.2, None, "watch")
-    found = net_of_judge_drifts(watched, judge_drifts(nights_of(-0.2)))
+    found = subtract_drifts_of_judges(watched, judge_drifts(nights_of(-0.2)))
     assert (found.cause, found.net_shift) == ("not told apart", None)
     assert found.text.startswith(
         "model or judges: it is not settled since when the model has moved; on stored answers standard(j)"
     )
     assert found.text.endswith(f" since {LABELS[8]}")
-    stays = net_of_judge_drifts(watched, judge_drifts(nights_of(0)))
+    stays = subtract_drifts_of_judges(watched, judge_drifts(nights_of(0)))
     assert stays == ("model", None, "of the model: on stored answers the judges did not move")
 
 
 def test_the_judges_nights_count_by_their_time_and_are_told_where_they_are_not_the_models() -> None:
     rows = nights_of(-0.15)
     model = {**model_row(-0.1), "baseline": LABELS[:5], "latest_snapshot": LABELS[-1], "n_snapshots": len(LABELS)}
-    found = net_of_judge_drifts(model, judge_drifts(rows[rows["snapshot"] != LABELS[8]]))
+    found = subtract_drifts_of_judges(model, judge_drifts(rows[rows["snapshot"] != LABELS[8]]))
     assert found.net_shift == pytest.approx(-0.1 + 0.0975, abs=0.01)
     nights = f"in {LABELS[0]} to {LABELS[7]} and from {LABELS[9]} on (15 nights, the model 16)"
     assert found.text.endswith(f"; judges shown answers {nights}")
-    assert "shown answers" not in net_of_judge_drifts(model, judge_drifts(rows)).text
+    assert "shown answers" not in subtract_drifts_of_judges(model, judge_drifts(rows)).text
     two = pd.concat([rows[rows["snapshot"] != LABELS[8]], nights_of(0, judge="prompt-aware(j)", seed=1)])
-    assert net_of_judge_drifts(model, judge_drifts(two)).text.endswith(f"; judges shown answers: standard(j) {nights}")
+    assert subtract_drifts_of_judges(model, judge_drifts(two)).text.endswith(f"; judges shown answers: standard(j) {nights}")
 
 
 def test_of_two_judges_the_mean_counts() -> None:
     both = pd.concat([nights_of(-0.2), nights_of(0, judge="prompt-aware(j)", seed=1)])
-    found = net_of_judge_drifts(model_row(-0.065), judge_drifts(both))
+    found = subtract_drifts_of_judges(model_row(-0.065), judge_drifts(both))
     assert found.cause == "judges"
     assert found.net_shift == pytest.approx(0.0, abs=0.01)
 
 
 def test_without_anchors_nobody_is_blamed() -> None:
-    assert net_of_judge_drifts(model_row(-0.1), []).cause == "not told apart"
+    assert subtract_drifts_of_judges(model_row(-0.1), []).cause == "not told apart"
     early = nights_of(-0.2)
-    found = net_of_judge_drifts(model_row(-0.1, LABELS[8]), judge_drifts(early[early["snapshot"] < LABELS[5]]))
+    found = subtract_drifts_of_judges(model_row(-0.1, LABELS[8]), judge_drifts(early[early["snapshot"] < LABELS[5]]))
     assert (found.cause, found.net_shift) == ("not told apart", None)
     assert "missing" in found.text or "no judge" in found.text
 
 
 def test_without_a_drift_there_is_nothing_to_tell() -> None:
-    assert net_of_judge_drifts(model_row(0.01, None, "none"), judge_drifts(nights_of(0))) == ("none", None, "")
+    assert subtract_drifts_of_judges(model_row(0.01, None, "none"), judge_drifts(nights_of(0))) == ("none", None, "")

@@ -6,43 +6,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS, Participant, pseudonyms, summary_seed
+from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS, Participant, derive_summary_seed, draw_pseudonyms
 
 GPT, CLAUDE, HAIKU = "openrouter/openai/gpt-4o", "anthropic/claude-sonnet-4", "openrouter/anthropic/claude-haiku-4.5"
 THREE = (Participant(GPT, 0.7, 1), Participant(GPT, 0.0, 0), Participant(CLAUDE, 0.0, 0))
 
 
 def test_variants_of_a_model_share_its_ids() -> None:
-    ids = pseudonyms(THREE, 7)
+    ids = draw_pseudonyms(THREE, 7)
     assert set(ids.makers.values()) == {"MK_5000", "MK_5001"}
     assert set(ids.models.values()) == {"MD_6000", "MD_6001"}
     assert set(ids.systems.values()) == {"S_7000", "S_7001"}
     assert set(ids.temperatures.values()) == {"T_8000", "T_8001"}
-    first, second, _ = (ids.of(one).partition(" ")[0] for one in THREE)
-    assert first == second == ids.of_model(GPT)
+    first, second, _ = (ids.format_pseudonym(one).partition(" ")[0] for one in THREE)
+    assert first == second == ids.name_model(GPT)
 
 
 def test_models_of_one_maker_share_its_id_and_unknown_makers_share_none() -> None:
-    ids = pseudonyms([Participant(CLAUDE), Participant(HAIKU), Participant("ollama/a"), Participant("ollama/b")], 1)
+    ids = draw_pseudonyms([Participant(CLAUDE), Participant(HAIKU), Participant("ollama/a"), Participant("ollama/b")], 1)
     assert len(ids.makers) == 3
-    assert ids.of_model(CLAUDE).partition("/")[0] == ids.of_model(HAIKU).partition("/")[0]
+    assert ids.name_model(CLAUDE).partition("/")[0] == ids.name_model(HAIKU).partition("/")[0]
 
 
 def test_what_is_not_set_is_not_shown() -> None:
-    assert pseudonyms([Participant(GPT)], 0).of(Participant(GPT)) == "MK_5000/MD_6000"
-    shown = pseudonyms([Participant(GPT, 0.5, 1)], 0).of(Participant(GPT, 0.5, 1))
+    assert draw_pseudonyms([Participant(GPT)], 0).format_pseudonym(Participant(GPT)) == "MK_5000/MD_6000"
+    shown = draw_pseudonyms([Participant(GPT, 0.5, 1)], 0).format_pseudonym(Participant(GPT, 0.5, 1))
     assert shown == "MK_5000/MD_6000 (sys:S_7000, temp:T_8000)"
 
 
 def test_ids_follow_no_order_of_names_for_some_seed_and_each_for_some() -> None:
-    drawn = {pseudonyms(THREE, summary_seed("b", snapshot, "h")).models[GPT] for snapshot in map(str, range(30))}
+    drawn = {draw_pseudonyms(THREE, derive_summary_seed("b", snapshot, "h")).models[GPT] for snapshot in map(str, range(30))}
     assert drawn == {"MD_6000", "MD_6001"}
 
 
 def test_the_same_run_has_the_same_ids_in_whatever_order_its_models_come() -> None:
-    assert pseudonyms(THREE, 3) == pseudonyms(THREE[::-1], 3)
-    assert summary_seed("b", "base", "h") == summary_seed("b", "base", "h")
-    assert len({summary_seed(*parts) for parts in [("b", "s", "h"), ("c", "s", "h"), ("b", "t", "h"), ("b", "s", "i")]}) == 4
+    assert draw_pseudonyms(THREE, 3) == draw_pseudonyms(THREE[::-1], 3)
+    assert derive_summary_seed("b", "base", "h") == derive_summary_seed("b", "base", "h")
+    assert (
+        len({derive_summary_seed(*parts) for parts in [("b", "s", "h"), ("c", "s", "h"), ("b", "t", "h"), ("b", "s", "i")]})
+        == 4
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,24 +53,24 @@ def test_the_same_run_has_the_same_ids_in_whatever_order_its_models_come() -> No
     [("MK_5000", "MD_9999", None, None), ("MK_9999", "MD_6000", None, None), (None, "MD_6000", "S_9", None), (None, "MD_6000", None, "T_9")],
 )  # fmt: skip
 def test_an_unknown_id_stands_for_nobody(parts: tuple[str | None, str, str | None, str | None]) -> None:
-    assert pseudonyms(THREE, 7).participant_of(*parts) is None
+    assert draw_pseudonyms(THREE, 7).find_participant(*parts) is None
 
 
 def test_a_model_under_the_wrong_maker_is_nobody() -> None:
-    ids = pseudonyms(THREE, 7)
+    ids = draw_pseudonyms(THREE, 7)
     other = next(one for maker, one in ids.makers.items() if maker != "OpenAI")
-    assert ids.model_of(other, ids.models[GPT]) is None
-    assert ids.model_of(ids.makers["OpenAI"], ids.models[GPT]) == GPT
+    assert ids.find_model_by_id(other, ids.models[GPT]) is None
+    assert ids.find_model_by_id(ids.makers["OpenAI"], ids.models[GPT]) == GPT
 
 
 def test_the_table_names_every_id_once() -> None:
-    table = pseudonyms(THREE, 7).table("b", "base", {})
+    table = draw_pseudonyms(THREE, 7).table("b", "base", {})
     assert table.schema.equals(ANALYST_IDS)
     assert sorted(table["id"].to_pylist()) == [
         f"{kind}{place}" for kind in ("MD_600", "MK_500", "S_700", "T_800") for place in (0, 1)
     ]
     named = dict(zip(table["id"].to_pylist(), table["name"].to_pylist(), strict=True))
-    ids = pseudonyms(THREE, 7)
+    ids = draw_pseudonyms(THREE, 7)
     assert (named[ids.models[GPT]], named[ids.temperatures[0.7]], named[ids.systems[1]]) == (GPT, "0.7", "1")
 
 
@@ -79,9 +82,9 @@ variants = st.lists(
 
 @given(variants, st.integers(0, 2**64))
 def test_every_variant_is_found_again_by_its_ids(participants: list[Participant], seed: int) -> None:
-    ids = pseudonyms(participants, seed)
+    ids = draw_pseudonyms(participants, seed)
     for one in participants:
         system = None if one.system is None else ids.systems[one.system]
         heat = None if one.temperature is None else ids.temperatures[one.temperature]
-        maker, _, model = ids.of_model(one.model).partition("/")
-        assert ids.participant_of(maker, model, system, heat) == one
+        maker, _, model = ids.name_model(one.model).partition("/")
+        assert ids.find_participant(maker, model, system, heat) == one

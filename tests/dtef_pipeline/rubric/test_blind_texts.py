@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dtef_pipeline.rubric.labels.label_sheet import blinded
+from dtef_pipeline.rubric.labels.label_sheet import blind_rows
 
 ANSWERED = pd.DataFrame(
     {
@@ -25,7 +25,7 @@ def hidden(
     text: str, shown: str = "Who wrote the law?", criterion: str = "Names the author.", blueprint: str = "b"
 ) -> tuple[str, int]:
     rows = pd.DataFrame({"blueprint": [blueprint], "shown": [shown], "text": [text], "criterion": [criterion]})
-    found = blinded(rows, ANSWERED).iloc[0]
+    found = blind_rows(rows, ANSWERED).iloc[0]
     return found["text"], int(found["hidden"])
 
 
@@ -60,7 +60,7 @@ def test_rows_keep_their_order_and_their_other_columns() -> None:
         {"blueprint": "b", "shown": "x", "criterion": "y", "text": ["I am ChatGPT", "no", "Claude"], "item": ["2", "1", "3"]},
         index=[5, 1, 3],
     )
-    found = blinded(rows, ANSWERED)
+    found = blind_rows(rows, ANSWERED)
     assert found["text"].tolist() == ["I am [model]", "no", "[model]"]
     assert found["hidden"].tolist() == [1, 0, 1]
     assert found[["item", "shown", "criterion"]].equals(rows[["item", "shown", "criterion"]])

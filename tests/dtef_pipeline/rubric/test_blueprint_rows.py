@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.rubric.blueprint.blueprint_rows import BlueprintTables, blueprint_tables
+from dtef_pipeline.rubric.blueprint.blueprint_rows import BlueprintTables, build_blueprint_tables
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 
 WRITTEN = """
@@ -19,7 +19,7 @@ models: ["openai:one"]
 def tables_of(text: str) -> BlueprintTables:
     read = read_blueprint(text, "rivers", as_json=False)
     assert read.blueprint is not None
-    return blueprint_tables(read, read.blueprint, "rivers.yml")
+    return build_blueprint_tables(read, read.blueprint, "rivers.yml")
 
 
 def test_a_repaired_criterion_is_marked_and_its_writing_is_kept() -> None:

@@ -20,7 +20,7 @@ from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
     MOST_EXPANDED,
     ReadDocuments,
     YamlFault,
-    number_text,
+    format_js_number,
     read_json,
     read_yaml,
 )
@@ -166,10 +166,10 @@ def test_line_ends_of_block_scalars_are_kept_as_written() -> None:
 def test_every_member_has_its_line() -> None:
     documents = read_yaml("# first\ntitle: a\nlist:\n- b\n-\n  c: d\n---\n- e\n")
     header, others = documents.values
-    assert [documents.lines.of(header, key) for key in ("title", "list", "nothing")] == [2, 3, 2]
-    assert [documents.lines.of(header["list"], place) for place in (0, 1)] == [4, 6]
-    assert documents.lines.of(others, 0) == 8
-    assert documents.lines.of(object()) is None
+    assert [documents.lines.find_member_line(header, key) for key in ("title", "list", "nothing")] == [2, 3, 2]
+    assert [documents.lines.find_member_line(header["list"], place) for place in (0, 1)] == [4, 6]
+    assert documents.lines.find_member_line(others, 0) == 8
+    assert documents.lines.find_member_line(object()) is None
 
 
 def test_alias_bomb_is_one_fault_at_once() -> None:
@@ -262,7 +262,7 @@ def test_any_text_is_read_or_is_one_fault_with_a_line_in_it(text: str) -> None:
     [(3.0, "3"), (5, "5"), (0.1, "0.1"), (-0.5, "-0.5"), (math.inf, "Infinity"), (-math.inf, "-Infinity"), (math.nan, "NaN")],
 )
 def test_number_becomes_text_as_in_javascript(number: float, text: str) -> None:
-    assert number_text(number) == text
+    assert format_js_number(number) == text
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.board import board, criterion_board, latest_runs
+from dtef_pipeline.rubric.board import board, build_criterion_board, select_latest_runs
 from tests.dtef_pipeline.rubric.score_tables import runs_of, scores_of
 from tests.dtef_pipeline.rubric.scored_rows import points_of
 
@@ -80,8 +80,8 @@ def test_the_latest_run_of_each_blueprint_counts_and_each_once() -> None:
 def test_a_run_in_which_nothing_was_scored_does_not_take_the_place_of_one_in_which_something_was() -> None:
     failed = {"blueprint": "b00", "snapshot": "new", "prompt": "p0", "model": "m", "score": None}
     table = scores_of(*runs_of("m", 0.2, snapshot="old"), failed)
-    assert latest_runs(table, ["old", "new"]).to_dict("records") == [{"blueprint": "b00", "snapshot": "old"}]
-    assert latest_runs(scores_of(failed), ["old", "new"])["snapshot"].tolist() == ["new"]
+    assert select_latest_runs(table, ["old", "new"]).to_dict("records") == [{"blueprint": "b00", "snapshot": "old"}]
+    assert select_latest_runs(scores_of(failed), ["old", "new"])["snapshot"].tolist() == ["new"]
 
 
 def test_blueprints_with_the_tag_test_are_left_out_of_boards_over_blueprints() -> None:
@@ -163,7 +163,7 @@ def test_a_criterion_has_the_mean_point_of_each_model() -> None:
             points_of({"score": 1.0}, model="b", snapshot="s0"),
         ]
     )
-    found = criterion_board(points, pd.DataFrame({"blueprint": ["b"], "snapshot": ["s1"]}))
+    found = build_criterion_board(points, pd.DataFrame({"blueprint": ["b"], "snapshot": ["s1"]}))
     first = found[found["path"].isna()]
     assert list(zip(first["model"], first["score"], first["rank"], strict=True)) == [
         ("b", 0.5, 1),
@@ -186,6 +186,6 @@ def test_the_overall_board_is_the_naive_mean_on_lopsided_data() -> None:
 def test_no_scores_make_empty_boards_and_another_view_is_refused() -> None:
     for by in ("overall", "tag", "blueprint", "prompt"):
         assert len(board(scores_of(), [], {}, by)) == 0
-    assert len(criterion_board(points_of(), latest_runs(scores_of(), []))) == 0
+    assert len(build_criterion_board(points_of(), select_latest_runs(scores_of(), []))) == 0
     with pytest.raises(ConfigError, match="board by 'maker': allowed: overall, tag, blueprint, prompt"):
         board(scores_of(), [], {}, "maker")

@@ -7,7 +7,7 @@ import pytest
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.rubric.blueprint.model import Turn
-from dtef_pipeline.rubric.conversations import Conversation, Script, response_rows
+from dtef_pipeline.rubric.conversations import Conversation, Script, build_response_rows
 from tests.made.responses import response
 
 TWO_TURNS = Script("p", 0, None, (Turn("user", "Why?"), Turn("assistant", None), Turn("user", "Sure?")))
@@ -27,7 +27,7 @@ MINI = ModelSpec(name="mini", model="openai/mini")
 def test_thinking_is_not_judged_and_stays_in_the_transcript(written: list[str], status: str, text: str | None) -> None:
     """Only one leading closed `<think>` was left out; the rest of the thinking was judged, searched and embedded."""
     played = Played([response(number, text=one) for number, one in enumerate(written)])
-    (row,) = response_rows("b", [Conversation(TWO_TURNS, MINI, 0, "base")], [played]).to_pylist()
+    (row,) = build_response_rows("b", [Conversation(TWO_TURNS, MINI, 0, "base")], [played]).to_pylist()
     assert (row["status"], row["text"]) == (status, text)
     assert [turn["text"] for turn in row["transcript"] if turn["role"] == "assistant"] == written
 

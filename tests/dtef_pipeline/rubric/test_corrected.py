@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.rubric.labels.corrected_rows import BLUEPRINT_ROW, BOARD_ROW, corrected, known_classes, parts
+from dtef_pipeline.rubric.labels.corrected_rows import BLUEPRINT_ROW, BOARD_ROW, compute_corrected, measure_known_classes, parts
 from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS
-from dtef_pipeline.rubric.labels.label_sheet import label_items
+from dtef_pipeline.rubric.labels.label_sheet import build_label_items
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
 MADE = rubric_tables(prompts=14, models=("a", "b", "c"))
@@ -55,7 +55,7 @@ def drawn_of(rows: pd.DataFrame, n: int, probability: float, seed: int = 1) -> p
 
 def test_labels_for_everything_give_the_board_that_people_would_have_made() -> None:
     rows = scored()
-    found = corrected(rows, drawn_of(rows, 28, 1.0)).set_index("model")
+    found = compute_corrected(rows, drawn_of(rows, 28, 1.0)).set_index("model")
     assert found["corrected"].to_dict() == pytest.approx(board_by_loops(rows, "labelled", BOARD_ROW))
     assert found["judged"].to_dict() == pytest.approx(board_by_loops(rows, "judged", BOARD_ROW))
     assert (found["here_high"] - found["here_low"]).max() == pytest.approx(0, abs=1e-9)
@@ -64,7 +64,7 @@ def test_labels_for_everything_give_the_board_that_people_would_have_made() -> N
 
 def test_a_part_of_the_prompts_corrects_the_bias_of_the_judges() -> None:
     rows = scored(3)
-    found = corrected(rows, drawn_of(rows, 14, 0.5)).set_index("model")
+    found = compute_corrected(rows, drawn_of(rows, 14, 0.5)).set_index("model")
     truth = pd.Series(board_by_loops(rows, "labelled", BOARD_ROW))
     assert ((found["corrected"] - truth).abs() < (found["judged"] - truth).abs()).all()
     assert ((found["here_low"] <= truth) & (truth <= found["here_high"])).all()
@@ -77,7 +77,7 @@ def test_the_power_of_judges_is_that_of_ppi_and_never_above_1() -> None:
     rows = scored()
     timid = rows.assign(judged=rows["labelled"] / 2)  # people's scores are twice the judges', so these are doubled
     for n in (8, 14, 24):
-        assert corrected(timid, drawn_of(rows, n, n / 28))["power"].between(0, 1).all()
+        assert compute_corrected(timid, drawn_of(rows, n, n / 28))["power"].between(0, 1).all()
 
 
 def test_labels_of_prompts_that_were_not_drawn_play_no_part() -> None:
@@ -88,27 +88,27 @@ def test_labels_of_prompts_that_were_not_drawn_play_no_part() -> None:
         == "both"
     )
     less = rows.assign(labelled=rows["labelled"].where(there))
-    assert corrected(less, drawn).equals(corrected(rows, drawn))
+    assert compute_corrected(less, drawn).equals(compute_corrected(rows, drawn))
 
 
 def test_two_draws_are_one_whose_chance_is_to_be_in_either() -> None:
     rows = scored()
     both = [drawn_of(rows, 7, 0.25, seed) for seed in (1, 2)]
     either = both[0].assign(probability=1 - 0.75**2, drawn=both[0]["drawn"] | both[1]["drawn"])
-    pd.testing.assert_frame_equal(corrected(rows, pd.concat(both)), corrected(rows, either))
+    pd.testing.assert_frame_equal(compute_corrected(rows, pd.concat(both)), compute_corrected(rows, either))
 
 
 def test_rows_of_a_blueprint_are_as_if_it_were_alone() -> None:
     rows, drawn = scored(), drawn_of(scored(), 14, 0.5)
-    found = corrected(rows, drawn, BLUEPRINT_ROW)
-    alone = corrected(rows[rows["blueprint"] == "b1"], drawn, BOARD_ROW)
+    found = compute_corrected(rows, drawn, BLUEPRINT_ROW)
+    alone = compute_corrected(rows[rows["blueprint"] == "b1"], drawn, BOARD_ROW)
     columns = ["corrected", "corrected_low", "here_high"]
     assert found.loc[found["blueprint"] == "b1", columns].to_numpy() == pytest.approx(alone[columns].to_numpy())
 
 
 def test_few_labelled_prompts_have_no_interval_and_the_row_says_why() -> None:
     rows = scored()
-    found = corrected(rows, drawn_of(rows, 3, 0.1))
+    found = compute_corrected(rows, drawn_of(rows, 3, 0.1))
     assert found[["corrected_low", "here_high", "prompts_needed"]].isna().all(axis=None)
     assert "labelled prompts, at least 5 are needed" in found["reason"].iloc[0]
 
@@ -123,14 +123,14 @@ def labels_of(items: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
 
 
 def test_sensitivity_says_how_often_a_judge_knows_a_class_and_which_way_it_errs() -> None:
-    items = label_items(MADE.responses, MADE.criteria, MADE.prompts)
+    items = build_label_items(MADE.responses, MADE.criteria, MADE.prompts)
     one = MADE.judgements[MADE.judgements["judge"] == "s(x)"]
     keys = [*RESPONSE, "block", "path", "position"]
     said = items.assign(path=items["path"].astype("Int64")).merge(one.assign(path=one["path"].astype("Int64")), on=keys)
-    found = known_classes(one, items, labels_of(said, said["score"].to_numpy()))
+    found = measure_known_classes(one, items, labels_of(said, said["score"].to_numpy()))
     assert found["same"].tolist() == pytest.approx([1.0] * 5)
     assert found["n"].sum() == len(one)
     lower = labels_of(said, np.clip(said["score"].to_numpy() - 0.25, 0, 1))
-    shifted = known_classes(one, items, lower).set_index("said")
+    shifted = measure_known_classes(one, items, lower).set_index("said")
     assert shifted.loc[0.25, "bias"] == pytest.approx(0.25)
     assert shifted.loc[0.25, ["same", "near"]].tolist() == [0, 1]

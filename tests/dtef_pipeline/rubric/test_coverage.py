@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.coverage import coverage
+from dtef_pipeline.rubric.coverage import compute_coverage
 from dtef_pipeline.rubric.hybrid import ScoringPolicy
 from tests.dtef_pipeline.rubric.scored_rows import path, points_of, required
 
@@ -39,7 +39,7 @@ BY_HAND: dict[str, tuple[list[dict[str, Any]], float]] = {
 
 
 def of(points: pd.DataFrame, **policy: Any) -> float:
-    (found,) = coverage(points, ScoringPolicy(**policy))["coverage"]
+    (found,) = compute_coverage(points, ScoringPolicy(**policy))["coverage"]
     return float(found)
 
 
@@ -88,7 +88,7 @@ def test_unscored_points_are_counted_and_never_0() -> None:
         required(None, reason="budget"),
         required(None, reason="unreadable"),
     )
-    (row,) = coverage(points).to_dict("records")
+    (row,) = compute_coverage(points).to_dict("records")
     assert (row["n_planned"], row["n_scored"], row["n_partial"], row["n_unscored"]) == (5, 2, 1, 3)
     assert row["reasons"] == (("unreadable", 2), ("budget", 1))
     assert row["coverage"] == pytest.approx(0.75)
@@ -96,7 +96,7 @@ def test_unscored_points_are_counted_and_never_0() -> None:
 
 
 def test_no_points_make_no_rows() -> None:
-    found = coverage(points_of())
+    found = compute_coverage(points_of())
     assert len(found) == 0
     assert {"coverage", "n_planned", "n_unscored", "reasons", "draw"} <= set(found)
 
@@ -124,12 +124,12 @@ def test_coverage_is_the_naive_definition_in_any_row_order(
 ) -> None:
     policy = ScoringPolicy(or_paths=paths, should_not_paths=worst)
     points = points_of(*rows)
-    found = coverage(points, policy)
+    found = compute_coverage(points, policy)
     expected = [naive(own, policy) for _, own in points.groupby("prompt")]
     np.testing.assert_allclose(found["coverage"].to_numpy(), expected, rtol=1e-9, atol=1e-12)
     order = list(range(len(points)))
     random.shuffle(order)
-    pd.testing.assert_frame_equal(coverage(points.iloc[order], policy), found, check_exact=True)
+    pd.testing.assert_frame_equal(compute_coverage(points.iloc[order], policy), found, check_exact=True)
 
 
 def test_wrong_points_are_refused_by_name() -> None:
@@ -140,8 +140,8 @@ def test_wrong_points_are_refused_by_name() -> None:
         ("low", -0.5, "low of"),
     ]:
         with pytest.raises(ConfigError, match=message):
-            coverage(points_of({"score": 1.0, column: value}))
+            compute_coverage(points_of({"score": 1.0, column: value}))
     with pytest.raises(ConfigError, match="points: no column weight"):
-        coverage(points_of(required(1.0)).drop(columns="weight"))
+        compute_coverage(points_of(required(1.0)).drop(columns="weight"))
     with pytest.raises(ConfigError, match=r"points: two rows with .*'position': 0"):
-        coverage(points_of(required(1.0), {"score": 0.5, "position": 0}))
+        compute_coverage(points_of(required(1.0), {"score": 0.5, "position": 0}))

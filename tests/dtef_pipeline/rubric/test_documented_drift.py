@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dtef_pipeline.drift.rule import rule_table
+from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.rubric.watched_drift import WATCHED
 from tests.dtef_pipeline.rubric.score_tables import scores_of
 
@@ -31,7 +31,7 @@ def drift_of(
     with duckdb.connect() as connection:
         for name, frame in (("rubric_scores", table), ("rubric_runs", runs), ("rubric_responses", runs)):
             connection.register(name, frame)
-        return rule_table(connection, WATCHED).to_pylist()
+        return build_rule_table(connection, WATCHED).to_pylist()
 
 
 def runs(*values: float | None, **rest: Any) -> list[dict[str, Any]]:

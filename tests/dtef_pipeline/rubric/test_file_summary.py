@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.rubric.blueprint.file_summary import file_summary
+from dtef_pipeline.rubric.blueprint.file_summary import summarise_file
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
-from dtef_pipeline.rubric.blueprint.reading import blueprint_id, read_blueprint
+from dtef_pipeline.rubric.blueprint.reading import make_blueprint_id, read_blueprint
 from tests.conftest import SHARED
 
 BY_HAND = """
@@ -28,7 +28,7 @@ point_defs: {long: r.length > 9}
 
 
 def test_counts_of_a_small_file_by_hand() -> None:
-    found = file_summary("x/a.yml", "x__a", read_blueprint(BY_HAND, "x__a"))
+    found = summarise_file("x/a.yml", "x__a", read_blueprint(BY_HAND, "x__a"))
     assert found == {
         "path": "x/a.yml",
         "id": "x__a",
@@ -81,7 +81,7 @@ def test_counts_of_a_small_file_by_hand() -> None:
 
 
 def test_file_that_cannot_be_parsed_has_its_line_in_place_of_counts() -> None:
-    assert file_summary("a.yml", "a", read_blueprint("title: a: b", "a")) == {
+    assert summarise_file("a.yml", "a", read_blueprint("title: a: b", "a")) == {
         "path": "a.yml",
         "id": "a",
         "parses": False,
@@ -91,7 +91,7 @@ def test_file_that_cannot_be_parsed_has_its_line_in_place_of_counts() -> None:
 
 
 def test_file_without_prompts_counts_nothing_and_names_its_errors() -> None:
-    found = file_summary("a.yml", "a", read_blueprint("title: b\nmodels: [openai:a]", "a"))
+    found = summarise_file("a.yml", "a", read_blueprint("title: b\nmodels: [openai:a]", "a"))
     assert (found["parses"], found["prompts"], found["planned_responses"], found["errors"]) == (True, 0, 0, ["no-prompts"])
 
 
@@ -107,6 +107,6 @@ def test_public_blueprints_have_what_an_independent_reader_found(public_blueprin
     collections = read_collections(public_blueprints / "models")
     assert len(expected) == 98
     for one in expected:
-        identifier = blueprint_id(one["path"])
+        identifier = make_blueprint_id(one["path"])
         read = read_blueprint(public_blueprints / "blueprints" / one["path"], identifier, collections)
-        assert file_summary(one["path"], identifier, read) == one
+        assert summarise_file(one["path"], identifier, read) == one

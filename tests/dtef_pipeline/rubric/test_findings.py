@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.rubric.blueprint.findings import BLUEPRINT_FINDINGS, FINDING_LEVELS, blocking, shown
+from dtef_pipeline.rubric.blueprint.findings import BLUEPRINT_FINDINGS, FINDING_LEVELS, list_blocking_codes, shorten_value
 from dtef_pipeline.rubric.blueprint.model import BlueprintFinding
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from tests.dtef_pipeline.rubric.faulty_blueprints import BESIDES, ONE_OF_EACH
@@ -55,11 +55,11 @@ def test_only_errors_block_and_each_code_is_named_once() -> None:
         BlueprintFinding(code, BLUEPRINT_FINDINGS[code].level, "", "")
         for code in ("bad-point", "no-models", "bad-regex", "bad-point", "yaml")
     ]
-    assert blocking(found) == ["bad-point", "yaml"]
+    assert list_blocking_codes(found) == ["bad-point", "yaml"]
 
 
 def test_long_values_are_shown_by_their_beginning() -> None:
-    assert shown("word " * 100).endswith("...")
-    assert shown({"a": "b" * 10_000}).startswith('{"a": "bbb')
-    assert [shown(value) for value in (None, True, "yes", 1.5, float("nan"))] == ["null", "true", "yes", "1.5", "NaN"]
-    assert len(shown({"a": "b" * 10_000})) < 70
+    assert shorten_value("word " * 100).endswith("...")
+    assert shorten_value({"a": "b" * 10_000}).startswith('{"a": "bbb')
+    assert [shorten_value(value) for value in (None, True, "yes", 1.5, float("nan"))] == ["null", "true", "yes", "1.5", "NaN"]
+    assert len(shorten_value({"a": "b" * 10_000})) < 70

@@ -9,10 +9,10 @@ import pytest
 
 from dtef_pipeline.rubric.blueprint.function_names import (
     POINT_FUNCTIONS,
-    argument_fault,
-    canonical_name,
-    ignores_case,
-    pattern_faults,
+    check_argument,
+    check_patterns,
+    find_canonical_name,
+    is_case_insensitive,
 )
 
 SOUND: dict[str, list[Any]] = {
@@ -79,7 +79,7 @@ WRONG: dict[str, list[Any]] = {
     ],
 )
 def test_other_spellings(spelled: str, name: str) -> None:
-    assert canonical_name(spelled) == canonical_name(name) == name
+    assert find_canonical_name(spelled) == find_canonical_name(name) == name
 
 
 UNKNOWN = (
@@ -89,33 +89,33 @@ UNKNOWN = (
 
 @pytest.mark.parametrize("name", UNKNOWN.split("|"))
 def test_other_names_are_unknown(name: str) -> None:
-    assert canonical_name(name) is None
+    assert find_canonical_name(name) is None
 
 
 @pytest.mark.parametrize(("name", "args"), [(name, args) for name, all_args in SOUND.items() for args in all_args])
 def test_sound_argument(name: str, args: object) -> None:
-    assert argument_fault(name, args) is None
+    assert check_argument(name, args) is None
     if f"not_{name}" in POINT_FUNCTIONS:
-        assert argument_fault(f"not_{name}", args) is None
+        assert check_argument(f"not_{name}", args) is None
 
 
 @pytest.mark.parametrize(("name", "args"), [(name, args) for name, all_args in WRONG.items() for args in all_args])
 def test_wrong_argument_says_what_it_takes(name: str, args: object) -> None:
-    fault = argument_fault(name, args)
+    fault = check_argument(name, args)
     assert fault is not None
     assert fault.startswith(f"${name} takes {POINT_FUNCTIONS[name].argument}; got ")
 
 
 def test_number_where_a_text_is_meant_is_told_to_be_quoted() -> None:
-    assert argument_fault("contains", 5) == "$contains takes a text; got 5; put quotes around it"
+    assert check_argument("contains", 5) == "$contains takes a text; got 5; put quotes around it"
 
 
 def test_long_wrong_argument_is_cut() -> None:
-    assert len(argument_fault("contains", ["a" * 10_000]) or "") < 120
+    assert len(check_argument("contains", ["a" * 10_000]) or "") < 120
 
 
 def test_functions_with_i_ignore_case_and_no_others() -> None:
-    assert {name for name in POINT_FUNCTIONS if ignores_case(name)} == {
+    assert {name for name in POINT_FUNCTIONS if is_case_insensitive(name)} == {
         name for name in POINT_FUNCTIONS if name.removeprefix("not_").startswith(("icontains", "imatches", "istarts", "iends"))
     }
 
@@ -127,7 +127,7 @@ def test_patterns_are_looked_at_with_the_case_of_their_function() -> None:
         seen.append((pattern, ignore_case))
         return "no" if pattern == "b" else None
 
-    assert list(pattern_faults("imatches_all_of", ["a", "b"], fault)) == ["the pattern 'b' of $imatches_all_of: no"]
-    assert list(pattern_faults("matches_at_least_n_of", [1, ["c"]], fault)) == []
-    assert list(pattern_faults("icontains", "d", fault)) == []
+    assert list(check_patterns("imatches_all_of", ["a", "b"], fault)) == ["the pattern 'b' of $imatches_all_of: no"]
+    assert list(check_patterns("matches_at_least_n_of", [1, ["c"]], fault)) == []
+    assert list(check_patterns("icontains", "d", fault)) == []
     assert seen == [("a", True), ("b", True), ("c", False)]

@@ -15,7 +15,7 @@ from dtef_pipeline.rubric.blueprint.function_names import POINT_FUNCTIONS
 from dtef_pipeline.rubric.blueprint.model import FUNCTION_KIND
 from dtef_pipeline.rubric.blueprint.patterns import pattern_fault
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
-from dtef_pipeline.rubric.functions import FUNCTION_NAMES, FunctionScore, evaluate, ready_function
+from dtef_pipeline.rubric.functions import FUNCTION_NAMES, FunctionScore, evaluate, prepare_function
 from tests.dtef_pipeline.rubric.example import FOLDER, example
 
 CALLS = 'First I search.\nTOOL_CALL {"name": "a", "arguments": {"q": "x  y", "n": 1, "ok": true, "ids": ["1", "2"]}}\n'
@@ -212,7 +212,7 @@ def test_function_points_of_the_scored_example_are_found_again() -> None:
         criterion = criteria[row.blueprint, row.prompt, row.block, path_number, row.position]
         if criterion.kind != FUNCTION_KIND:
             continue
-        ready = ready_function(criterion.fn, criterion.args)
+        ready = prepare_function(criterion.fn, criterion.args)
         text = texts[tuple(getattr(row, key) for key in keys)]
         if not isinstance(text, str):  # an empty response is not scored at all
             assert pd.isna(row.score)

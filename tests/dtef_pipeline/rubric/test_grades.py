@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, reasoning_in, score_in
+from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, extract_reasoning, score_in
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_the_score_is_the_first_number_behind_its_word(text: str, score: float |
 
 
 def test_reasoning_may_span_lines() -> None:
-    assert reasoning_in("REASONING: one\ntwo\nSCORE: 8/10") == "one\ntwo"
-    assert reasoning_in("**REASONING:** one") == "one"
+    assert extract_reasoning("REASONING: one\ntwo\nSCORE: 8/10") == "one\ntwo"
+    assert extract_reasoning("**REASONING:** one") == "one"
 
 
 @given(st.text(max_size=80))

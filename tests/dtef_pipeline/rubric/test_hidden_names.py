@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import NameLeak
-from dtef_pipeline.judging.hidden_names import names_of
+from dtef_pipeline.judging.hidden_names import collect_hidden_names
 
 MODELS = (
     "openrouter/openai/gpt-4o",
@@ -19,7 +19,7 @@ MODELS = (
     "hosted_vllm/acme/zork-7b",
     "gemini/gemini-2.5-flash",
 )
-NAMES = names_of(MODELS, ["pet of the lab", "gpt-4o-2024-08-06"])
+NAMES = collect_hidden_names(MODELS, ["pet of the lab", "gpt-4o-2024-08-06"])
 PLAIN_NAMES = (
     "OpenAI",
     "ChatGPT",
@@ -80,16 +80,16 @@ def test_other_words_stay_as_they_are(text: str) -> None:
 
 
 def test_an_everyday_word_is_a_name_where_its_maker_takes_part() -> None:
-    assert names_of(["gemini/gemini-2.5-flash"]).hide("a haiku about Meta") == "a haiku about Meta"
-    assert names_of(["openai/gpt-4o"]).hide("hyperbolic azure") == "hyperbolic azure"
-    assert names_of(["azure/gpt-4o"]).hide("by Azure") == "by [provider]"
-    with_both = names_of(["groq/llama-3.1-8b", "anthropic/claude-3-haiku"])
+    assert collect_hidden_names(["gemini/gemini-2.5-flash"]).hide("a haiku about Meta") == "a haiku about Meta"
+    assert collect_hidden_names(["openai/gpt-4o"]).hide("hyperbolic azure") == "hyperbolic azure"
+    assert collect_hidden_names(["azure/gpt-4o"]).hide("by Azure") == "by [provider]"
+    with_both = collect_hidden_names(["groq/llama-3.1-8b", "anthropic/claude-3-haiku"])
     assert with_both.hide("I, Haiku, know about meta") == "I, [model], know about [company]"
 
 
 def test_an_everyday_word_that_names_models_is_hidden_where_it_is_meant_as_one() -> None:
     """Prompts lost their haikus and their command lines wherever a model of that name took part."""
-    names = names_of(["anthropic/claude-3-haiku", "openrouter/cohere/command-r", "openrouter/microsoft/phi-4"])
+    names = collect_hidden_names(["anthropic/claude-3-haiku", "openrouter/cohere/command-r", "openrouter/microsoft/phi-4"])
     everyday = "a haiku on the command line, phi = 1.618"
     assert names.hide(everyday) == everyday
     names.refuse(everyday, "the report")
@@ -97,9 +97,9 @@ def test_an_everyday_word_that_names_models_is_hidden_where_it_is_meant_as_one()
 
 
 def test_a_model_with_a_name_of_two_characters_is_hidden_where_it_takes_part() -> None:
-    names = names_of(["openai/o3"])
+    names = collect_hidden_names(["openai/o3"])
     assert names.hide("I am o3, not O2; CO3, o30") == "I am [model], not O2; CO3, o30"
-    assert names_of(["openai/gpt-4o"]).hide("o3 is ozone") == "o3 is ozone"
+    assert collect_hidden_names(["openai/gpt-4o"]).hide("o3 is ozone") == "o3 is ozone"
 
 
 @pytest.mark.parametrize("text", ["Cl4ude, 0penAI", "edualC", "Cla<b>ude</b>", "4o-mini", "version 3.5"])
@@ -135,7 +135,7 @@ def test_no_name_is_left_however_it_is_written(
 ) -> None:
     text = f"{before} {written(name, upper, between)}. {after}"
     hidden = NAMES.hide(text)
-    assert NAMES.found(hidden) == []
+    assert NAMES.find_names(hidden) == []
     # By a plain definition of its own: words of letters and digits around hyphens.
     assert name.lower() not in re.findall(r"[a-z0-9]+(?:-[a-z0-9]+)*", without_marks(hidden))
 
@@ -172,5 +172,7 @@ def test_a_megabyte_takes_no_more_than_moments() -> None:
 )
 def test_short_names_and_usual_aliases_of_those_who_take_part_are_hidden(model: str, text: str, hidden: str) -> None:
     """Parts of a model string under three letters, what is short for it, and names of makers in their own script were sent."""
-    assert re.sub(r"\[\w+\]", "[model]", names_of([model, "other/quokka"]).hide(text)) == hidden.replace("[company]", "[model]")
-    assert names_of(["other/quokka"]).hide("R1, K2, an ox and Яндекс") == "R1, K2, an ox and Яндекс"
+    assert re.sub(r"\[\w+\]", "[model]", collect_hidden_names([model, "other/quokka"]).hide(text)) == hidden.replace(
+        "[company]", "[model]"
+    )
+    assert collect_hidden_names(["other/quokka"]).hide("R1, K2, an ox and Яндекс") == "R1, K2, an ox and Яндекс"

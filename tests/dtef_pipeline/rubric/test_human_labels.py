@@ -14,8 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS, in_force, read_labels, with_history, with_labels
-from dtef_pipeline.rubric.labels.label_sheet import SHEET_COLUMNS, LabelSample, draw_id, label_items, sampled, sheet_csv
+from dtef_pipeline.rubric.labels.human_labels import (
+    RUBRIC_LABELS,
+    apply_human_labels,
+    merge_history,
+    read_labels,
+    select_in_force,
+)
+from dtef_pipeline.rubric.labels.label_sheet import (
+    SHEET_COLUMNS,
+    LabelSample,
+    build_label_items,
+    draw_id,
+    sample_labels,
+    write_sheet_csv,
+)
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
 MADE = rubric_tables()
@@ -25,7 +38,7 @@ NO_LABELS = RUBRIC_LABELS.empty_table().to_pandas()
 
 
 def sample(**options: Any) -> LabelSample:
-    return sampled(MADE.responses, MADE.criteria, MADE.prompts, **{"n_prompts": 4, "seed": 7, **options})
+    return sample_labels(MADE.responses, MADE.criteria, MADE.prompts, **{"n_prompts": 4, "seed": 7, **options})
 
 
 def read(text: str, at: datetime = EARLY, **options: Any) -> pd.DataFrame:
@@ -46,20 +59,20 @@ def test_the_sheet_names_no_model_and_no_verdict() -> None:
 def test_names_are_hidden_in_texts_and_items_are_the_same_without() -> None:
     named = MADE.responses.assign(text=MADE.responses["text"] + ", as ChatGPT", model="openai/gpt-4o")
     named = named.assign(model_variant=named["model_variant"].radd("openai/gpt-4o"))
-    blind = sampled(named, MADE.criteria, MADE.prompts, n_prompts=4, seed=7)
-    open_ = sampled(named, MADE.criteria, MADE.prompts, n_prompts=4, seed=7, show_names=True)
+    blind = sample_labels(named, MADE.criteria, MADE.prompts, n_prompts=4, seed=7)
+    open_ = sample_labels(named, MADE.criteria, MADE.prompts, n_prompts=4, seed=7, show_names=True)
     assert blind.sheet["text"].str.endswith(", as [model]").all()
     assert open_.sheet["text"].str.endswith(", as ChatGPT").all()
     assert (blind.sheet["hidden"].eq(1).all(), open_.sheet["hidden"].eq(0).all()) == (True, True)
     assert blind.sheet["item"].tolist() == open_.sheet["item"].tolist()
     assert draw_id(blind) == draw_id(open_)
-    filled = sheet_csv(blind.sheet.assign(**{"class": "UNMET", "author": "Ada"}))
+    filled = write_sheet_csv(blind.sheet.assign(**{"class": "UNMET", "author": "Ada"}))
     assert read(filled, items=set(open_.items["item"]))["item"].tolist() == blind.sheet["item"].tolist()
 
 
 def test_equal_seeds_draw_alike_whatever_the_order_of_rows() -> None:
     mixed = [part.sample(frac=1, random_state=3) for part in (MADE.responses, MADE.criteria, MADE.prompts)]
-    again = sampled(mixed[0], mixed[1], mixed[2], n_prompts=4, seed=7, per_model=1)
+    again = sample_labels(mixed[0], mixed[1], mixed[2], n_prompts=4, seed=7, per_model=1)
     assert again.sheet.equals(sample(per_model=1).sheet)
     assert not sample(seed=8).sheet.equals(sample().sheet)
 
@@ -83,10 +96,10 @@ def test_few_responses_of_each_model_can_be_asked_for() -> None:
 
 def test_equal_texts_share_an_item_and_an_edited_criterion_is_another_one() -> None:
     same = MADE.responses.assign(text="The same.")
-    items = label_items(same, MADE.criteria, MADE.prompts)
+    items = build_label_items(same, MADE.criteria, MADE.prompts)
     assert items["item"].nunique() == len(MADE.criteria)
     edited = MADE.criteria.assign(text=MADE.criteria["text"] + "!")
-    assert set(label_items(same, edited, MADE.prompts)["item"]).isdisjoint(items["item"])
+    assert set(build_label_items(same, edited, MADE.prompts)["item"]).isdisjoint(items["item"])
 
 
 def test_what_has_a_label_is_not_put_on_a_sheet_again() -> None:
@@ -98,12 +111,12 @@ def test_what_has_a_label_is_not_put_on_a_sheet_again() -> None:
 
 def test_nothing_to_label_is_said() -> None:
     with pytest.raises(ConfigError, match="no response with a text"):
-        sampled(MADE.responses.assign(text=" "), MADE.criteria, MADE.prompts, n_prompts=1, seed=1)
+        sample_labels(MADE.responses.assign(text=" "), MADE.criteria, MADE.prompts, n_prompts=1, seed=1)
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=6))
 def test_no_cell_of_a_sheet_is_a_formula_and_texts_come_back(cells: list[str]) -> None:
-    written = sheet_csv(pd.DataFrame({"text": cells})).removeprefix("\ufeff")
+    written = write_sheet_csv(pd.DataFrame({"text": cells})).removeprefix("\ufeff")
     for (read_back,), cell in zip(list(csv.reader(io.StringIO(written, newline="")))[1:], cells, strict=True):
         assert not read_back.lstrip(" \n").startswith(("=", "+", "-", "@", "\t", "\r"))
         assert read_back in {cell.replace("\0", ""), "'" + cell.replace("\0", "")}
@@ -113,7 +126,7 @@ def test_a_filled_in_sheet_is_read_as_it_was_written() -> None:
     sheet = sample().sheet
     classes = ["exactly_met", *[""] * (len(sheet) - 2), "CLASS_UNMET"]
     filled = sheet.assign(**{"class": classes, "author": "Ada", "reason": 'So, "it" is'})
-    found = read(sheet_csv(filled), items=set(sheet["item"]))
+    found = read(write_sheet_csv(filled), items=set(sheet["item"]))
     assert found["class"].tolist() == ["CLASS_EXACTLY_MET", "CLASS_UNMET"]
     assert found["score"].tolist() == [1.0, 0.0]
     assert found["item"].tolist() == [sheet["item"].iloc[0], sheet["item"].iloc[-1]]
@@ -149,24 +162,24 @@ def test_a_fault_of_a_sheet_is_named_with_file_line_and_what_is_allowed(text: st
 def test_a_later_label_of_an_author_overrules_and_both_stay() -> None:
     first = read("item,class,author\nx1,UNMET,Ada\nx1,EXACTLY_MET,Bo\n")
     later = read("item,class,author\nx1,MODERATELY_MET,Ada\n", LATE)
-    kept = with_history(with_history(with_history(NO_LABELS, later), first), first)
+    kept = merge_history(merge_history(merge_history(NO_LABELS, later), first), first)
     assert len(kept) == 3
-    found = in_force(kept).iloc[0]
+    found = select_in_force(kept).iloc[0]
     assert found[["score", "n_authors", "spread"]].tolist() == pytest.approx([0.75, 2, 0.25])
 
 
 def test_of_two_labels_on_one_sheet_the_lower_line_counts() -> None:
-    found = in_force(read("item,class,author\nx1,UNMET,Ada\nx1,EXACTLY_MET,Ada\n"))
+    found = select_in_force(read("item,class,author\nx1,UNMET,Ada\nx1,EXACTLY_MET,Ada\n"))
     assert found["score"].tolist() == [1.0]
     assert np.isnan(found["spread"].iloc[0])
 
 
 def test_a_label_overrules_its_point_and_is_inverted_where_the_point_is() -> None:
-    items = label_items(MADE.responses, MADE.criteria, MADE.prompts)
+    items = build_label_items(MADE.responses, MADE.criteria, MADE.prompts)
     good = items.loc[items["block"] == "should", "item"].iloc[0]
     bad = items.loc[items["block"] == "should_not", "item"].iloc[0]
     text = f"item,class,author\n{good},PARTIALLY_MET,A\n{bad},PARTIALLY_MET,A\n"
-    found = with_labels(MADE.points, items, read(text))
+    found = apply_human_labels(MADE.points, items, read(text))
     assert found["labelled"].sum() == 2
     assert sorted(found.loc[found["labelled"], "score"]) == pytest.approx([0.25, 0.75])
     untouched = ~found["labelled"].to_numpy()
@@ -174,10 +187,10 @@ def test_a_label_overrules_its_point_and_is_inverted_where_the_point_is() -> Non
 
 
 def test_a_point_that_no_judge_could_score_is_scored_by_its_label() -> None:
-    items = label_items(MADE.responses, MADE.criteria, MADE.prompts)
+    items = build_label_items(MADE.responses, MADE.criteria, MADE.prompts)
     item = items.loc[items["block"] == "should", "item"].iloc[0]
     unscored = MADE.points.assign(score=np.nan, reason="unreadable")
-    found = with_labels(unscored, items, read(f"item,class,author\n{item},EXACTLY_MET,A\n"))
+    found = apply_human_labels(unscored, items, read(f"item,class,author\n{item},EXACTLY_MET,A\n"))
     assert found.loc[found["labelled"], ["score", "reason"]].to_numpy().tolist() == [[1.0, None]]
     assert found.loc[~found["labelled"], "score"].isna().all()
 

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.hybrid import crossing, hybrid, hybrid_at
+from dtef_pipeline.rubric.hybrid import compute_hybrid, compute_hybrid_at, find_crossing
 
 NAN = float("nan")
 
 
 def of(similarity: float, coverage: float, *, criteria: bool = True, ideal: bool = True, beta: float = 0.35) -> float:
-    (value,) = hybrid([coverage], [similarity], [criteria], [ideal]).at(beta)
+    (value,) = compute_hybrid([coverage], [similarity], [criteria], [ideal]).compute_at(beta)
     return float(value)
 
 
@@ -36,28 +36,28 @@ def test_a_part_that_the_prompt_does_not_define_is_not_in_it() -> None:
 
 def test_a_defined_part_that_failed_leaves_no_score_at_any_beta() -> None:
     for similarity, coverage in ((NAN, 0.6), (0.8, NAN)):
-        found = hybrid([coverage], [similarity], [True], [True])
+        found = compute_hybrid([coverage], [similarity], [True], [True])
         assert np.isnan(
             [found.at_0[0], found.slope[0], of(similarity, coverage, beta=0.0), of(similarity, coverage, beta=1.0)]
         ).all()
 
 
 def test_components_name_what_the_prompt_defines() -> None:
-    found = hybrid([0.5] * 4, [0.5] * 4, [True, True, False, False], [True, False, True, False])
+    found = compute_hybrid([0.5] * 4, [0.5] * 4, [True, True, False, False], [True, False, True, False])
     assert found.components.tolist() == ["coverage+similarity", "coverage", "similarity", "none"]
 
 
 def test_two_models_change_places_at_the_beta_by_hand() -> None:
     """A similar .95, covered .60; B similar .60, covered .78."""
     a, b = (0.60, 0.95 - 0.60), (0.78, 0.60 - 0.78)
-    assert hybrid_at([a[0], b[0]], [a[1], b[1]], 0.35) == pytest.approx([0.7225, 0.717])
-    beta = crossing(a, b)
+    assert compute_hybrid_at([a[0], b[0]], [a[1], b[1]], 0.35) == pytest.approx([0.7225, 0.717])
+    beta = find_crossing(a, b)
     assert beta == pytest.approx(0.3396226, abs=1e-6)
-    below, above = (hybrid_at([a[0], b[0]], [a[1], b[1]], beta + step) for step in (-1e-6, 1e-6))
+    below, above = (compute_hybrid_at([a[0], b[0]], [a[1], b[1]], beta + step) for step in (-1e-6, 1e-6))
     assert below[1] > below[0]
     assert above[0] > above[1]
-    assert crossing(a, (0.2, 0.35)) is None
-    assert crossing((0.5, 0.1), (0.1, 0.0)) is None
+    assert find_crossing(a, (0.2, 0.35)) is None
+    assert find_crossing((0.5, 0.1), (0.1, 0.0)) is None
 
 
 @given(st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1), st.booleans(), st.booleans())
@@ -73,4 +73,4 @@ def test_hybrid_is_the_formula_and_within_0_and_1(
 
 def test_a_beta_outside_0_and_1_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"policy beta: got 1\.5"):
-        hybrid_at([0.5], [0.1], 1.5)
+        compute_hybrid_at([0.5], [0.1], 1.5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.rubric.blueprint.model import prompt_hash
+from dtef_pipeline.rubric.blueprint.model import hash_prompt
 from dtef_pipeline.rubric.blueprint.model import test_hash as hash_of_test
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 
@@ -90,5 +90,5 @@ def test_prompts_that_read_the_same_hash_the_same_and_the_identity_is_fixed() ->
         "models: [openai:a]\n---\n- {id: a, prompt: b, should: [c]}\n- {id: d, prompt: b, should: [c]}", "a"
     ).blueprint
     assert blueprint is not None
-    first, second = map(prompt_hash, blueprint.prompts)
+    first, second = map(hash_prompt, blueprint.prompts)
     assert first == second == "bd613f01fb69d9d7cd8756f0d84e7b02"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.judging.judges import JudgeConfig
-from dtef_pipeline.rubric.judge_requests import judged_criteria, judgings
+from dtef_pipeline.rubric.judge_requests import count_judged_criteria, iterate_judgings
 from dtef_pipeline.rubric.tables import RUBRIC_CRITERIA, RUBRIC_PROMPTS, RUBRIC_RESPONSES
 
 JUDGING = tuple(JudgeConfig(approach, ModelSpec(name="j", model="openai/j")) for approach in ("standard", "prompt-aware"))
@@ -33,8 +33,8 @@ def test_as_many_judgements_are_counted_as_are_made(
     prompts = rows_of(RUBRIC_PROMPTS, [{"prompt": name, "messages": said} for name in "abcd"])
     responses = rows_of(RUBRIC_RESPONSES, [{"prompt": prompt, "status": status, "text": "x"} for prompt, status in answered])
     criteria = rows_of(RUBRIC_CRITERIA, [{"prompt": prompt, "kind": kind, "text": "c"} for prompt, kind in listed])
-    each = judged_criteria(responses, criteria)
+    each = count_judged_criteria(responses, criteria)
     assert each == sum(
         prompt == of and status == "ok" and kind == "text" for (prompt, status), (of, kind) in product(answered, listed)
     )
-    assert len(list(judgings(responses, criteria, prompts, JUDGING, draws))) == each * len(JUDGING) * draws
+    assert len(list(iterate_judgings(responses, criteria, prompts, JUDGING, draws))) == each * len(JUDGING) * draws

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dtef_pipeline.rubric.levels import display_id, grouped
+from dtef_pipeline.rubric.levels import display_id, group_rows
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,6 @@ def test_two_models_two_temperatures_and_two_systems_are_8_variants() -> None:
 
 def test_groups_stand_in_the_order_of_their_keys_and_a_null_is_one() -> None:
     frame = pd.DataFrame({"a": ["y", "x", "y", "x"], "b": [None, 2.0, 1.0, 2.0]})
-    found = grouped(frame, ("a", "b"))
+    found = group_rows(frame, ("a", "b"))
     assert found.code.tolist() == [2, 0, 1, 0]
     assert found.keys["a"].tolist() == ["x", "y", "y"]

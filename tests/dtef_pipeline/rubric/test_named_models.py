@@ -10,14 +10,14 @@ import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.blueprint.findings import FindingLog
-from dtef_pipeline.rubric.blueprint.named_models import Collections, litellm_name, named_models, read_collections
+from dtef_pipeline.rubric.blueprint.named_models import Collections, convert_to_litellm_name, read_collections, read_models
 
 COLLECTIONS = {"CORE": ("openai:a", "google:b"), "EMPTY": (), "BOTH": ("CORE", "xai:c"), "LOOP": ("LOOP",)}
 
 
 def read(models: Any, collections: Collections | None = COLLECTIONS) -> tuple[tuple[str, ...], list[str]]:
     log = FindingLog()
-    names = named_models({} if models is None else {"models": models}, collections, log)
+    names = read_models({} if models is None else {"models": models}, collections, log)
     assert all(found.place == "header" for found in log.found)
     return names, [found.code for found in log.found]
 
@@ -32,7 +32,7 @@ def read(models: Any, collections: Collections | None = COLLECTIONS) -> tuple[tu
     ],
 )
 def test_names_of_litellm(name: str, litellm: str) -> None:
-    assert litellm_name(name) == litellm
+    assert convert_to_litellm_name(name) == litellm
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ def test_without_a_folder_a_collection_is_not_called_unknown(models: object, nam
 
 def test_the_spelling_of_litellm_is_told_in_that_of_blueprints() -> None:
     log = FindingLog()
-    named_models({"models": ["openai/gpt-4o"]}, COLLECTIONS, log)
+    read_models({"models": ["openai/gpt-4o"]}, COLLECTIONS, log)
     assert "write `openai:gpt-4o`" in log.found[0].text
 
 
 def test_model_with_an_address_is_refused_with_what_to_write_in_its_place() -> None:
     log = FindingLog()
     model = {"id": "custom:mine", "url": "http://gpu:8000/v1/chat/completions", "modelName": "llama", "inherit": "openai"}
-    assert named_models({"models": [model]}, {}, log) == ()
+    assert read_models({"models": [model]}, {}, log) == ()
     (found,) = log.found
     assert found.code == "custom-model"
     assert "{models: {mine: {model: openai/llama, api_base: http://gpu:8000/v1}}}" in found.text

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.blueprint.patterns import BadPattern, SearchTooLong, compile_pattern, pattern_fault, word_count
+from dtef_pipeline.rubric.blueprint.patterns import BadPattern, SearchTooLong, compile_pattern, count_words, pattern_fault
 
 FOUND_OR_NOT: list[tuple[str, bool, str, bool]] = [
     # The end: `$` before a final newline, in a set, and escaped.
@@ -90,7 +90,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("pattern", "ignore_case", "text", "found"), FOUND_OR_NOT)
 def test_pattern_is_found_where_javascript_finds_it(pattern: str, ignore_case: bool, text: str, found: bool) -> None:
-    assert compile_pattern(pattern, ignore_case).found_in(text) is found
+    assert compile_pattern(pattern, ignore_case).matches_in(text) is found
 
 
 @pytest.mark.parametrize("pattern", REFUSED)
@@ -104,7 +104,7 @@ def test_what_is_no_pattern_is_refused_with_a_reason(pattern: str) -> None:
 def test_search_that_takes_too_long_is_given_up(pattern: str, text: str) -> None:
     """Without its time limit the first would take longer than the test's own."""
     with pytest.raises(SearchTooLong):
-        compile_pattern(pattern).found_in(text)
+        compile_pattern(pattern).matches_in(text)
 
 
 @pytest.mark.parametrize(
@@ -119,11 +119,11 @@ def test_pattern_that_would_fill_the_memory_is_refused_at_once(pattern: str) -> 
 @given(st.text(), st.booleans(), st.text())
 def test_any_text_is_a_pattern_or_has_a_fault(pattern: str, ignore_case: bool, text: str) -> None:
     if pattern_fault(pattern, ignore_case) is None:
-        assert compile_pattern(pattern, ignore_case).found_in(text) in (True, False)
+        assert compile_pattern(pattern, ignore_case).matches_in(text) in (True, False)
 
 
 @pytest.mark.parametrize(
     ("text", "words"), [("", 0), (" a  b\n", 2), ("a\x1cb", 1), ("a\ufeffb", 2), ("\x85", 1), ("a\u00a0b", 2)]
 )
 def test_words_are_counted_between_white_space_of_javascript(text: str, words: int) -> None:
-    assert word_count(text) == words
+    assert count_words(text) == words

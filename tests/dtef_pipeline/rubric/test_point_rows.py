@@ -6,8 +6,8 @@ import json
 
 import pyarrow as pa
 
-from dtef_pipeline.rubric.functions import ready_function
-from dtef_pipeline.rubric.point_rows import point_rows
+from dtef_pipeline.rubric.functions import prepare_function
+from dtef_pipeline.rubric.point_rows import build_point_rows
 from dtef_pipeline.rubric.tables import RUBRIC_CRITERIA, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
 
 
@@ -28,10 +28,10 @@ def test_the_words_of_a_response_in_an_explanation_can_be_stored() -> None:
         "weight": 1.0,
         "source": "s",
     }
-    rows = point_rows(
+    rows = build_point_rows(
         pa.Table.from_pylist([response], schema=RUBRIC_RESPONSES),
         pa.Table.from_pylist([criterion], schema=RUBRIC_CRITERIA),
         RUBRIC_JUDGEMENTS.empty_table(),
-        ready_function,
+        prepare_function,
     )
     assert rows["explanation"].to_pylist() == ["called \ufffd"]

@@ -8,7 +8,7 @@ import pytest
 
 from dtef_pipeline.rubric.blueprint.findings import FindingLog
 from dtef_pipeline.rubric.blueprint.model import Criterion
-from dtef_pipeline.rubric.blueprint.points import PointReader, citation_text
+from dtef_pipeline.rubric.blueprint.points import PointReader, format_citation
 
 DEFINITIONS: dict[str, Any] = {
     "script": "r.length > 3",
@@ -25,7 +25,7 @@ def read(values: Any, block: str = "should", others: tuple[str, ...] = ()) -> tu
     """The criteria, and the codes of what was found with their places."""
     log = FindingLog()
     reader = PointReader(log, DEFINITIONS, lambda pattern, ignore_case: "not closed" if pattern == "(" else None, others)
-    criteria = reader.block(values, block, "prompt 0", 1)
+    criteria = reader.read_block(values, block, "prompt 0", 1)
     assert reader.left_out == sum(found.level == "error" for found in log.found)
     return criteria, [f"{found.code} {found.place.removeprefix('prompt 0 ')}" for found in log.found]
 
@@ -257,4 +257,4 @@ def test_pattern_that_is_none_is_found_wherever_it_stands() -> None:
     ],
 )
 def test_citation_is_one_line(value: object, text: str | None) -> None:
-    assert citation_text(value) == text
+    assert format_citation(value) == text

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.rubric.blueprint.model import Judge, ReadBlueprint
 from dtef_pipeline.rubric.blueprint.model import test_hash as hash_of_test
-from dtef_pipeline.rubric.blueprint.reading import PROMPT_SIGNS, blueprint_id, is_blueprint_file, normal_tag, read_blueprint
+from dtef_pipeline.rubric.blueprint.reading import (
+    PROMPT_SIGNS,
+    is_blueprint_file,
+    make_blueprint_id,
+    normalise_tag,
+    read_blueprint,
+)
 
 A, B = "{id: a, prompt: x, should: [y]}", "{id: b, prompt: z, ideal: w, should: [v]}"
 HEAD = "title: T\nmodels: [openai:gpt-4o]\n"
@@ -104,8 +110,8 @@ def test_text_in_place_of_prompts_is_a_bad_prompt(text: str) -> None:
     ],
 )
 def test_id_follows_from_the_path(path: str, name: str) -> None:
-    assert blueprint_id(path) == name
-    assert blueprint_id(Path(path)) == name
+    assert make_blueprint_id(path) == name
+    assert make_blueprint_id(Path(path)) == name
 
 
 @pytest.mark.parametrize("name", ["_pr_1", "_staging_a", "_test_a", "a__", "a__test_b", "pr_1", "_a"])
@@ -128,7 +134,7 @@ def test_reserved_ids_are_errors(name: str) -> None:
     ],
 )
 def test_tags_have_one_form(tag: str, normal: str) -> None:
-    assert normal_tag(tag) == normal
+    assert normalise_tag(tag) == normal
 
 
 def test_header_under_its_other_names() -> None:
@@ -242,7 +248,7 @@ def test_slip_in_a_key_is_told_with_the_key_that_is_meant(key: str, meant: str) 
 
 
 def test_ending_in_capitals_is_an_ending_and_hidden_files_are_none() -> None:
-    assert blueprint_id("safety/A.YML") == "safety__A"
+    assert make_blueprint_id("safety/A.YML") == "safety__A"
     assert is_blueprint_file("safety/A.YML")
     assert not is_blueprint_file(".github/a.yml")
     assert not is_blueprint_file("notes.md")

@@ -12,7 +12,7 @@ import pytest
 from dtef_pipeline.boards.costs import costs as costs_of_calls
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CALL_TABLES, RUBRIC_SUMMARIES
-from dtef_pipeline.rubric.rolled_up import JUDGED_READ, champions_table, validity_tables
+from dtef_pipeline.rubric.rolled_up import JUDGED_READ, build_champions_table, build_validity_tables
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
 from tests.made.rubric_pages import made_tables
 from tests.made.rubric_warehouse import keep
@@ -132,7 +132,7 @@ def test_judges_cost_each_request_once_as_costs_has_it_and_their_judgements_coun
     house = keep(made, tmp_path)
     house.write("rubric_summaries", RUBRIC_SUMMARIES.empty_table(), blueprint="health__topic-0", snapshot="base")
     warehouse = house
-    tables = warehouse.query(lambda connection: validity_tables(connection, bought), only=JUDGED_READ)
+    tables = warehouse.query(lambda connection: build_validity_tables(connection, bought), only=JUDGED_READ)
     judges = tables["rubric_judges"].to_pandas()
     reads = [calls.table for calls in RUBRIC_CALL_TABLES.tables]
     spent = house.query(
@@ -151,7 +151,7 @@ def test_blueprints_that_no_judge_is_asked_about_have_empty_tables_of_validity(t
     house = keep(made, tmp_path)
     house.write("rubric_judgements", RUBRIC_JUDGEMENTS.empty_table(), blueprint="health__topic-0", snapshot="base")
     warehouse = house
-    tables = warehouse.query(lambda connection: validity_tables(connection, stored), only=JUDGED_READ)
+    tables = warehouse.query(lambda connection: build_validity_tables(connection, stored), only=JUDGED_READ)
     assert tables["rubric_judges"].num_rows == 0
     (row,) = tables["rubric_variance_shares"].to_pylist()
     assert (row["cut"], row["scale"], row["n"], row["reason"]) == ("overall", None, 0, "no scores")
@@ -169,6 +169,6 @@ def test_grades_of_blueprints_with_the_tag_test_make_no_champion() -> None:
     connection.register(
         "rubric_runs", pa.table({"snapshot": ["base"], "answered_at": pa.array([None], pa.timestamp("us", "UTC"))})
     )
-    (row,) = champions_table(connection).to_pylist()
+    (row,) = build_champions_table(connection).to_pylist()
     assert (row["n_blueprints"], row["champion"]) == (5, True)
     assert row["mean"] == pytest.approx(8.4)

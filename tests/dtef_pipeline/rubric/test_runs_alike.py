@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from dtef_pipeline.rubric.runs_compared import unlike_runs
+from dtef_pipeline.rubric.runs_compared import describe_unlike_runs
 
 A, B = "standard(a)", "standard(b)"
 
@@ -16,29 +16,29 @@ def runs(*rows: tuple[Sequence[str], str], policy: str = "beta=0.35") -> pd.Data
 
 
 def test_two_scales_are_told_as_numbers_that_cannot_be_compared_and_not_as_other_judges() -> None:
-    (line,) = unlike_runs(runs(([A], "five"), ([f"{A}[scale:10]"], "ten"), ([A], "five")))
+    (line,) = describe_unlike_runs(runs(([A], "five"), ([f"{A}[scale:10]"], "ten"), ([A], "five")))
     assert line.startswith("blueprints were judged on several scales, whose numbers cannot be compared: ")
     assert "5 classes (2 blueprints); 10 classes (1 blueprint)" in line
 
 
 def test_other_judges_are_named_with_how_many_blueprints_they_judged() -> None:
-    (line,) = unlike_runs(runs(([A], "a"), ([A, B], "ab"), ([A], "a"), ([A, "no own judge"], "own")))
+    (line,) = describe_unlike_runs(runs(([A], "a"), ([A, B], "ab"), ([A], "a"), ([A, "no own judge"], "own")))
     assert "judged by other judges: standard(a) (2 blueprints); standard(a), standard(b) (1 blueprint)" in line
     assert "standard(a), no own judge (1 blueprint)" in line
 
 
 def test_judges_of_one_name_that_judge_otherwise_are_told_apart_by_their_hash() -> None:
-    (line,) = unlike_runs(runs(([A], "1234567890"), ([A], "abcdefghij")))
+    (line,) = describe_unlike_runs(runs(([A], "1234567890"), ([A], "abcdefghij")))
     assert "standard(a) with judge_hash 12345678 (1 blueprint)" in line
 
 
 def test_nothing_is_said_of_like_runs_and_of_blueprints_without_judges() -> None:
-    assert list(unlike_runs(runs(([A], "a"), ([], "none"), ([A], "a")))) == []
-    assert list(unlike_runs(runs(([], "none"), ([], "none")))) == []
+    assert list(describe_unlike_runs(runs(([A], "a"), ([], "none"), ([A], "a")))) == []
+    assert list(describe_unlike_runs(runs(([], "none"), ([], "none")))) == []
 
 
 def test_policies_are_told_with_judges() -> None:
     both = pd.concat([runs(([A], "a")), runs(([B], "b"), policy="beta=0")])
-    first, second = unlike_runs(both)
+    first, second = describe_unlike_runs(both)
     assert "several policies: beta=0.35 (1 blueprint); beta=0 (1 blueprint)" in first
     assert "other judges" in second

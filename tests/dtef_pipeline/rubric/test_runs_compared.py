@@ -10,7 +10,13 @@ import pytest
 from scipy import stats
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.runs_compared import PROMPTS_THAT_MOVED, RUNS_COMPARED, compare_runs, has_regression, moved_prompts
+from dtef_pipeline.rubric.runs_compared import (
+    PROMPTS_THAT_MOVED,
+    RUNS_COMPARED,
+    compare_runs,
+    find_moved_prompts,
+    has_regression,
+)
 from tests.dtef_pipeline.rubric.score_tables import scores_of
 
 
@@ -106,11 +112,11 @@ def test_nothing_in_common_has_no_rows_and_two_blueprints_are_refused() -> None:
 def test_prompts_are_sorted_by_how_far_their_means_moved_and_name_the_model_that_moved_most() -> None:
     before = scores_of(*run_of({"a": [0.5, 0.5, 0.5, None], "b": [0.5, 0.6, 0.7, 0.8]}))
     after = scores_of(*run_of({"a": [0.9, 0.4, 0.5, 0.5], "b": [0.1, 0.4, 0.8, 0.8]}, "s2"))
-    found = moved_prompts(before, after).to_dict("records")
+    found = find_moved_prompts(before, after).to_dict("records")
     assert [row["prompt"] for row in found] == ["p1", "p2", "p0", "p3"]
     assert [row["difference"] for row in found] == pytest.approx([-0.15, 0.05, 0.0, 0.0])
     assert [(row["moved_model"], row["n_pairs"]) for row in found] == [("b", 2), ("b", 2), ("b", 2), ("b", 1)]
     assert found[0]["model_difference"] == pytest.approx(-0.2)
     assert found[0]["score"] - found[0]["other_score"] == pytest.approx(-0.15)
-    assert list(moved_prompts(before, after)) == list(PROMPTS_THAT_MOVED)
-    assert not len(moved_prompts(before, scores_of(*run_of({"c": [0.5]}, "s2"))))
+    assert list(find_moved_prompts(before, after)) == list(PROMPTS_THAT_MOVED)
+    assert not len(find_moved_prompts(before, scores_of(*run_of({"c": [0.5]}, "s2"))))

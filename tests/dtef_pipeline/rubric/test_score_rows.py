@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.asking.embeddings import text_hash
+from dtef_pipeline.asking.embeddings import hash_text
 from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER, ScoringPolicy
 from dtef_pipeline.rubric.score_rows import score_tables
 from dtef_pipeline.rubric.tables import RUBRIC_CRITERIA, RUBRIC_POINTS, RUBRIC_PROMPTS, RUBRIC_RESPONSES, RUBRIC_SCORES
@@ -27,7 +27,7 @@ def test_stored_tables_are_scored_and_a_blank_response_counts_its_criteria_as_un
     criteria = [{"blueprint": "b", "prompt": prompt, **CRITERION} for prompt in "pq"]
     points = [{**RESPONSE_ROW, **CRITERION, "score": 0.5, "low": 0.5, "high": 0.5}]
     embeddings = [
-        {"embedder": OFFLINE_EMBEDDER, "text_hash": text_hash(text), "vector": vector} for text, vector in VECTORS.items()
+        {"embedder": OFFLINE_EMBEDDER, "text_hash": hash_text(text), "vector": vector} for text, vector in VECTORS.items()
     ]
     made = score_tables(
         pa.Table.from_pylist(asked, schema=RUBRIC_RESPONSES),

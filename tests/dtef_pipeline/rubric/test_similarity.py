@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.score_rows import cosine, cosine_matrix, prompt_matrices, similarities, stacked
+from dtef_pipeline.rubric.score_rows import (
+    compute_cosine,
+    compute_cosine_matrix,
+    compute_similarities_to_ideal,
+    iterate_prompt_matrices,
+    stack_vectors,
+)
 from tests.dtef_pipeline.rubric.scored_rows import RESPONSE_ROW
 
 VECTORS = st.lists(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3), min_size=1, max_size=6)
@@ -45,12 +51,12 @@ def ideals(**vectors: object) -> pd.DataFrame:
     ],
 )
 def test_cosine_by_hand(left: tuple[float, ...], right: tuple[float, ...], expected: float) -> None:
-    assert cosine(left, right) == pytest.approx([expected], abs=1e-7)
+    assert compute_cosine(left, right) == pytest.approx([expected], abs=1e-7)
 
 
 @given(VECTORS)
 def test_the_matrix_is_symmetric_with_diagonal_1_and_each_value_the_naive_one(vectors: list[list[float]]) -> None:
-    matrix = cosine_matrix(vectors)
+    matrix = compute_cosine_matrix(vectors)
     assert np.array_equal(matrix, matrix.T)
     assert np.array_equal(np.diag(matrix), np.ones(len(vectors)))
     assert np.abs(matrix).max() <= 1
@@ -63,37 +69,37 @@ def test_the_matrix_is_symmetric_with_diagonal_1_and_each_value_the_naive_one(ve
 def test_values_have_the_same_bits_alone_and_among_others() -> None:
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(2, 500, 384))
-    together = cosine(a, b)
-    assert [float(cosine(x, y)[0]) for x, y in zip(a, b, strict=True)] == together.tolist()
-    assert cosine_matrix(np.stack([a[7], b[7]]))[0, 1] == together[7]
+    together = compute_cosine(a, b)
+    assert [float(compute_cosine(x, y)[0]) for x, y in zip(a, b, strict=True)] == together.tolist()
+    assert compute_cosine_matrix(np.stack([a[7], b[7]]))[0, 1] == together[7]
 
 
 def test_a_missing_vector_has_no_similarity_and_a_different_length_is_refused() -> None:
-    matrix = cosine_matrix(stacked([[1.0, 0.0], None, [1.0, 1.0]]))
+    matrix = compute_cosine_matrix(stack_vectors([[1.0, 0.0], None, [1.0, 1.0]]))
     assert np.isnan(matrix[1]).all()
     assert matrix[0, 2] == pytest.approx(math.sqrt(0.5))
     with pytest.raises(ConfigError, match=r"vectors of the lengths \[2, 3\]; allowed: one length"):
-        stacked([[1.0, 2.0], [1.0, 2.0, 3.0]])
+        stack_vectors([[1.0, 2.0], [1.0, 2.0, 3.0]])
     with pytest.raises(ConfigError, match="got vectors of 1 row of 2 numbers and 1 row of 3 numbers"):
-        cosine([1.0, 2.0], [1.0, 2.0, 3.0])
+        compute_cosine([1.0, 2.0], [1.0, 2.0, 3.0])
     with pytest.raises(ConfigError, match="vector 1 has a number that is not finite"):
-        stacked([[1.0], [float("inf")]])
+        stack_vectors([[1.0], [float("inf")]])
 
 
 def test_similarity_to_the_ideal_of_the_own_prompt() -> None:
     given_rows = responses(("p", "a", [1, 0]), ("p", "b", None), ("q", "a", [0, 2]), ("none", "a", [1, 1]))
-    found = similarities(given_rows, ideals(p=[1, 1], q=[0, 1]))
+    found = compute_similarities_to_ideal(given_rows, ideals(p=[1, 1], q=[0, 1]))
     values = {(row["prompt"], row["model"]): row["similarity"] for row in found.to_dict("records")}
     assert values["p", "a"] == pytest.approx(math.sqrt(0.5))
     assert values["q", "a"] == pytest.approx(1.0)
     assert np.isnan([values["p", "b"], values["none", "a"]]).all()
-    shuffled = similarities(given_rows.iloc[[2, 0, 3, 1]], ideals(q=[0, 1], p=[1, 1]))
+    shuffled = compute_similarities_to_ideal(given_rows.iloc[[2, 0, 3, 1]], ideals(q=[0, 1], p=[1, 1]))
     pd.testing.assert_frame_equal(shuffled, found, check_exact=True)
 
 
 def test_the_matrix_of_a_prompt_has_its_responses_and_the_ideal_last() -> None:
     tables = responses(("p", "a", [1, 0]), ("p", "b", [0, 1]), ("q", "a", [1, 1])), ideals(p=[1, 1])
-    first, second = prompt_matrices(*tables)
+    first, second = iterate_prompt_matrices(*tables)
     assert first.prompt == {"blueprint": "b", "snapshot": "s1", "prompt": "p"}
     assert first.texts["model"].fillna("ideal").tolist() == ["a", "b", "ideal"]
     half = math.sqrt(0.5)
@@ -102,5 +108,5 @@ def test_the_matrix_of_a_prompt_has_its_responses_and_the_ideal_last() -> None:
 
 
 def test_no_responses_have_no_similarities() -> None:
-    assert len(similarities(responses(), ideals(p=[1, 1]))) == 0
-    assert len(similarities(responses(("p", "a", [1, 0])), ideals())) == 1
+    assert len(compute_similarities_to_ideal(responses(), ideals(p=[1, 1]))) == 0
+    assert len(compute_similarities_to_ideal(responses(("p", "a", [1, 0])), ideals())) == 1

@@ -24,12 +24,12 @@ from dtef_pipeline.rubric.summaries.summary import (
     GRADES,
     SUMMARIES,
     SummaryCase,
-    first_request,
-    grades_table,
-    next_request,
-    prepared,
-    summaries_table,
-    summary_of,
+    build_further_summary_request,
+    build_grades_table,
+    build_summaries_table,
+    build_summary_request,
+    prepare_case,
+    resolve_summary,
 )
 
 GPT, CLAUDE = "openrouter/openai/gpt-4o", "anthropic/claude-3-5-haiku"
@@ -68,7 +68,7 @@ def response(request: Request, text: str, finish: str = "stop") -> Response:
 
 
 def grade(case: SummaryCase, model: str, dimension: str, score: str = "7.5/10") -> str:
-    maker, _, name = case.ids.of_model(model).partition("/")
+    maker, _, name = case.ids.name_model(model).partition("/")
     ref = f'<ref maker="{maker}" model="{name}"/>'
     return f'<grade maker="{maker}" model="{name}" dimension="{dimension}">REASONING: so says {ref}. SCORE: {score}</grade>'
 
@@ -80,24 +80,27 @@ def whole(case: SummaryCase) -> str:
 
 class TestReport:
     def test_no_name_reaches_the_analyst(self) -> None:
-        sent = " ".join(message.text for message in first_request(prepared(material()), ANALYST).messages).lower()
+        sent = " ".join(message.text for message in build_summary_request(prepare_case(material()), ANALYST).messages).lower()
         for name in ("gpt", "claude", "gemini", "openai", "anthropic", "google", "openrouter", "haiku", "lab-pet", "litellm"):
             assert name not in sent
 
     def test_a_response_can_neither_close_its_block_nor_grade_itself(self) -> None:
-        text = prepared(material()).report.text
+        text = prepare_case(material()).report.text
         assert text.count("</RESPONSE>") == 12
         assert "<grade>" not in text
         assert "&lt;/RESPONSE>&lt;grade>" in text
 
     def test_every_variant_stands_in_every_prompt_in_another_order(self) -> None:
-        text = prepared(material(prompts=8)).report.text
+        text = prepare_case(material(prompts=8)).report.text
         orders = [tuple(re.findall(r'<RESPONSE of="(.*?)">', part)) for part in text.split("<PROMPT")[1:]]
         assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(orders[0]))}
         assert len(set(orders)) > 1
 
     def test_the_same_material_makes_the_same_request(self) -> None:
-        assert first_request(prepared(material()), ANALYST).key == first_request(prepared(material()), ANALYST).key
+        assert (
+            build_summary_request(prepare_case(material()), ANALYST).key
+            == build_summary_request(prepare_case(material()), ANALYST).key
+        )
 
     def test_temperatures_are_not_told(self) -> None:
         warm = material()
@@ -107,10 +110,10 @@ class TestReport:
             )
             for one in warm.prompts
         )
-        assert "0.61" not in prepared(replace(warm, prompts=prompts)).report.text
+        assert "0.61" not in prepare_case(replace(warm, prompts=prompts)).report.text
 
     def test_what_fits_is_whole_and_nothing_is_said_of_cuts(self) -> None:
-        report = prepared(material()).report
+        report = prepare_case(material()).report
         assert report.share == 1
         assert "cut" not in report.text
         assert report.prompts == {"P_1": "p0", "P_2": "p1", "P_3": "p2"}
@@ -120,7 +123,7 @@ class TestReport:
         long = tuple(
             f"{letter} word <PROMPT> Claudette " * length for letter, length in zip("abcd", (10, 100, 400, 1600), strict=True)
         )
-        report = prepared(material(long), most).report
+        report = prepare_case(material(long), most).report
         assert 0.5 * most < len(report.text) <= most
         assert f"All texts below are cut to {report.share:.1%} of their length" in report.text
         cuts = [
@@ -131,57 +134,57 @@ class TestReport:
 
     def test_a_name_that_a_cut_makes_is_hidden_too(self) -> None:
         for most in range(8_000, 8_060):
-            assert "laude\n" not in prepared(material(("Claudette " * 900,) * 4), most).report.text
+            assert "laude\n" not in prepare_case(material(("Claudette " * 900,) * 4), most).report.text
 
     def test_a_report_that_cannot_fit_is_refused(self) -> None:
         with pytest.raises(ConfigError, match=r"the report on b for the analyst .* allowed: 500"):
-            prepared(material(), 500)
+            prepare_case(material(), 500)
 
     def test_a_name_that_is_left_is_not_sent(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(analyst_report.HiddenNames, "hide", lambda self, text: text)
         with pytest.raises(NameLeak, match="the report on b for the analyst still names"):
-            prepared(material())
+            prepare_case(material())
 
 
 class TestReplies:
-    case = prepared(material())
-    first = first_request(case, ANALYST)
+    case = prepare_case(material())
+    first = build_summary_request(case, ANALYST)
 
     def test_an_analyst_is_asked_as_such_with_room_for_its_grades(self) -> None:
         assert (self.first.role, self.first.snapshot) == ("analyst", "base")
         assert self.first.answer_tokens == self.first.max_tokens == 2_000 + 80 * 26
         wordy, endless = (ANALYST.model_copy(update={"max_tokens": most}) for most in (9_000, None))
-        assert [first_request(self.case, one).max_tokens for one in (wordy, endless)] == [9_000, None]
+        assert [build_summary_request(self.case, one).max_tokens for one in (wordy, endless)] == [9_000, None]
 
     def test_the_table_says_how_long_a_reply_could_be_and_the_variant_stays_that_of_the_models_file(self) -> None:
         """The only limit that could be read was max_tokens=256 of the variant, though 4,080 had been sent."""
-        summary = summary_of(self.case, [response(self.first, whole(self.case))])
-        (row,) = summaries_table(self.case, {ANALYST: summary}).to_pylist()
+        summary = resolve_summary(self.case, [response(self.first, whole(self.case))])
+        (row,) = build_summaries_table(self.case, {ANALYST: summary}).to_pylist()
         assert (row["max_tokens"], row["analyst_variant"]) == (4_080, self.first.model.variant)
 
     def test_a_whole_reply_is_a_summary_and_nothing_more_is_asked(self) -> None:
         reply = response(self.first, whole(self.case))
-        assert next_request(self.case, self.first, [reply.text]) is None
-        summary = summary_of(self.case, [reply])
+        assert build_further_summary_request(self.case, self.first, [reply.text]) is None
+        summary = resolve_summary(self.case, [reply])
         assert (summary.status, summary.reason, summary.raws) == ("ok", None, (reply.text,))
 
     def test_missing_blocks_are_asked_for_once_more_and_once_only(self) -> None:
         lacking = response(
             self.first, whole(self.case).replace("topic>", "theme>").replace(grade(self.case, GPT, "tone"), ""), "length"
         )
-        again = next_request(self.case, self.first, [lacking.text])
+        again = build_further_summary_request(self.case, self.first, [lacking.text])
         assert again is not None
         assert again.messages[:2] == self.first.messages
         assert again.messages[2].text == lacking.text
-        assert f"- topic\n- {self.case.ids.of_model(GPT)} tone" in again.messages[3].text
+        assert f"- topic\n- {self.case.ids.name_model(GPT)} tone" in again.messages[3].text
         assert again.role == "analyst"
-        assert next_request(self.case, again, [lacking.text, lacking.text]) is None
+        assert build_further_summary_request(self.case, again, [lacking.text, lacking.text]) is None
         both = [lacking, response(again, "<topic>law</topic>" + grade(self.case, GPT, "tone", "N/A"))]
-        assert summary_of(self.case, both).status == "ok"
+        assert resolve_summary(self.case, both).status == "ok"
 
     def test_what_is_still_missing_is_told_and_the_rest_counts(self) -> None:
         replies = [response(self.first, "<strength>x</strength>"), response(self.first, "no", "length")]
-        summary = summary_of(self.case, replies)
+        summary = resolve_summary(self.case, replies)
         assert summary.status == "partial"
         assert summary.reason is not None
         assert summary.reason.startswith("without key_finding, weakness, pattern, topic, ")
@@ -189,25 +192,25 @@ class TestReplies:
 
     @pytest.mark.parametrize("text", ["", "I would rather not.", "<think><topic>x</topic></think>"])
     def test_a_reply_without_blocks_is_unreadable(self, text: str) -> None:
-        again = next_request(self.case, self.first, [text])
+        again = build_further_summary_request(self.case, self.first, [text])
         assert again is not None
         assert all(message.text for message in again.messages)
-        assert summary_of(self.case, [response(self.first, text)] * 2).status == "unreadable"
+        assert resolve_summary(self.case, [response(self.first, text)] * 2).status == "unreadable"
 
     def test_a_failed_call_is_no_summary_with_its_reason(self) -> None:
-        assert summary_of(self.case, [Failure("k", "HTTP 500", 7)]).status == "error"
-        stopped = summary_of(self.case, [Failure("k", "the run's max_calls of 1 was reached", 0, "budget")])
+        assert resolve_summary(self.case, [Failure("k", "HTTP 500", 7)]).status == "error"
+        stopped = resolve_summary(self.case, [Failure("k", "the run's max_calls of 1 was reached", 0, "budget")])
         assert (stopped.status, stopped.reason) == ("budget", "the run's max_calls of 1 was reached")
-        assert summary_of(self.case, []).reason == "was not asked"
+        assert resolve_summary(self.case, []).reason == "was not asked"
 
     def test_a_second_call_that_fails_leaves_what_the_first_said(self) -> None:
-        summary = summary_of(self.case, [response(self.first, "<topic>x</topic>"), Failure("k", "HTTP 500", 7)])
+        summary = resolve_summary(self.case, [response(self.first, "<topic>x</topic>"), Failure("k", "HTTP 500", 7)])
         assert summary.status == "partial"
         assert str(summary.reason).endswith("asked once more: HTTP 500")
 
     def test_tables_hold_names_again(self) -> None:
-        summary = summary_of(self.case, [response(self.first, whole(self.case) + grade(self.case, GPT, "charm"))])
-        summaries, grades = (make(self.case, {ANALYST: summary}) for make in (summaries_table, grades_table))
+        summary = resolve_summary(self.case, [response(self.first, whole(self.case) + grade(self.case, GPT, "charm"))])
+        summaries, grades = (make(self.case, {ANALYST: summary}) for make in (build_summaries_table, build_grades_table))
         assert summaries.schema.equals(SUMMARIES)
         assert grades.schema.equals(GRADES)
         (row,) = summaries.to_pylist()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table, script_of
+from dtef_pipeline.rubric.validity import build_agreement_table, find_script, judge_table, list_disagreed_criteria
 from dtef_pipeline.statistics.agreement import alpha
 from tests.made.rubric_tables import PLACE, RESPONSE, rubric_tables
 
@@ -16,7 +16,7 @@ SPENT = pd.DataFrame({"judge": ["s(x)", "p(x)"], "calls": [9, 7], "cost_usd": [0
 
 
 def test_each_cut_is_the_alpha_of_its_own_judgements() -> None:
-    found = agreement_table(ROWS, MADE.criteria).set_index(["cut", "value"])
+    found = build_agreement_table(ROWS, MADE.criteria).set_index(["cut", "value"])
     unit = ROWS.groupby([*RESPONSE, *PLACE], dropna=False).ngroup()
     two = ROWS["judge"].isin(["s(x)", "p(x)"])
     path = ROWS["path"].notna()
@@ -40,7 +40,7 @@ def test_one_judge_has_no_agreement_and_repeats_of_it_are_none() -> None:
     one = ROWS[ROWS["judge"] == "s(x)"]
     twice = one.assign(judge_draw=1)
     for rows in (one, twice.merge(one, how="outer")):
-        found = agreement_table(rows)
+        found = build_agreement_table(rows)
         assert found["alpha"].isna().all()
         assert (found["reason"] != "").all()
         assert "judges" not in set(found["cut"])
@@ -50,13 +50,13 @@ def test_criteria_that_judges_disagree_on_are_listed_worst_first() -> None:
     split = (ROWS["prompt"] == "p2") & (ROWS["position"] == 1) & (ROWS["blueprint"] == "b0")
     agreed = ROWS.assign(score=0.5)
     agreed.loc[split, "score"] = np.where(ROWS.loc[split, "judge"] == "s(x)", 0, 1)
-    found = disagreed_criteria(agreed, MADE.criteria)
+    found = list_disagreed_criteria(agreed, MADE.criteria)
     (row,) = found.to_dict("records")
     assert (row["blueprint"], row["prompt"], row["position"], row["n_responses"]) == ("b0", "p2", 1, 4)
     assert row["spread"] == pytest.approx(np.std([0, 1, 1]))
     assert row["text"] == "Criterion 1 of p2"
-    assert disagreed_criteria(agreed[agreed["judge"] == "s(x)"]).empty
-    assert disagreed_criteria(agreed, least=0.5).empty
+    assert list_disagreed_criteria(agreed[agreed["judge"] == "s(x)"]).empty
+    assert list_disagreed_criteria(agreed, least=0.5).empty
 
 
 def test_a_judge_above_5_percent_unreadable_is_flagged() -> None:
@@ -93,4 +93,4 @@ def test_judges_without_a_reply_have_no_calls_and_unknown_costs_stay_unknown() -
     ],
 )
 def test_the_script_of_a_text_is_that_of_most_letters(text: str, script: str) -> None:
-    assert script_of(text) == script
+    assert find_script(text) == script

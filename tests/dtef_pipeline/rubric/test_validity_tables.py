@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.rubric import roll_up_tables as tables
-from dtef_pipeline.rubric.labels.corrected_rows import corrected, known_classes
+from dtef_pipeline.rubric.labels.corrected_rows import compute_corrected, measure_known_classes
 from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS
-from dtef_pipeline.rubric.labels.label_sheet import label_items, sampled
-from dtef_pipeline.rubric.self_preference import self_preference
-from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table, variance_shares
+from dtef_pipeline.rubric.labels.label_sheet import build_label_items, sample_labels
+from dtef_pipeline.rubric.self_preference import estimate_self_preference
+from dtef_pipeline.rubric.validity import build_agreement_table, compute_variance_shares, judge_table, list_disagreed_criteria
 from tests.made.rubric_tables import rubric_tables
 
 MADE = rubric_tables(judges=("s(x)", "p(y)"))
 SPENT = pd.DataFrame({"judge": ["s(x)"], "calls": [9], "cost_usd": [0.5]})
-ITEMS = label_items(MADE.responses, MADE.criteria, MADE.prompts)
-SAMPLE = sampled(MADE.responses, MADE.criteria, MADE.prompts, n_prompts=8, seed=1)
+ITEMS = build_label_items(MADE.responses, MADE.criteria, MADE.prompts)
+SAMPLE = sample_labels(MADE.responses, MADE.criteria, MADE.prompts, n_prompts=8, seed=1)
 _SAID = [(item, "CLASS_UNMET", 0.0, "A", None, datetime(2026, 1, 1), 2, "s") for item in SAMPLE.items["item"]]
 LABELS = pd.DataFrame(_SAID, columns=RUBRIC_LABELS.names)
 RESPONSES = MADE.responses.merge(MADE.prompts[["blueprint", "prompt", "weight"]]).assign(judged=0.5, labelled=0.4)
@@ -28,13 +28,13 @@ RESPONSES = MADE.responses.merge(MADE.prompts[["blueprint", "prompt", "weight"]]
 
 def made() -> dict[str, tuple[pd.DataFrame, pa.Schema]]:
     return {
-        "agreement": (agreement_table(MADE.judgements, MADE.criteria), tables.RUBRIC_AGREEMENT),
-        "disagreed": (disagreed_criteria(MADE.judgements, MADE.criteria, least=0.1), tables.RUBRIC_DISAGREED),
+        "agreement": (build_agreement_table(MADE.judgements, MADE.criteria), tables.RUBRIC_AGREEMENT),
+        "disagreed": (list_disagreed_criteria(MADE.judgements, MADE.criteria, least=0.1), tables.RUBRIC_DISAGREED),
         "judges": (judge_table(MADE.judgements, SPENT), tables.RUBRIC_JUDGES),
-        "self-preference": (self_preference(MADE.judgements, {"x": "X", "a": "X"}.get), tables.RUBRIC_SELF_PREFERENCE),
-        "variance": (variance_shares(MADE.judgements), tables.RUBRIC_VARIANCE_SHARES),
-        "corrected": (corrected(RESPONSES, SAMPLE.drawn), tables.RUBRIC_CORRECTED),
-        "classes": (known_classes(MADE.judgements, ITEMS, LABELS), tables.RUBRIC_KNOWN_CLASSES),
+        "self-preference": (estimate_self_preference(MADE.judgements, {"x": "X", "a": "X"}.get), tables.RUBRIC_SELF_PREFERENCE),
+        "variance": (compute_variance_shares(MADE.judgements), tables.RUBRIC_VARIANCE_SHARES),
+        "corrected": (compute_corrected(RESPONSES, SAMPLE.drawn), tables.RUBRIC_CORRECTED),
+        "classes": (measure_known_classes(MADE.judgements, ITEMS, LABELS), tables.RUBRIC_KNOWN_CLASSES),
         "drawn": (SAMPLE.drawn, tables.RUBRIC_DRAWN),
     }
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.rubric.validity import NO_REPEATS, ONE_JUDGE, components, variance_shares
+from dtef_pipeline.rubric.validity import NO_REPEATS, ONE_JUDGE, compute_variance_shares, estimate_components
 
 
 def nested(
@@ -34,7 +34,7 @@ def nested(
 
 
 def test_shares_that_were_put_in_come_out_of_lopsided_data() -> None:
-    found = variance_shares(nested(np.random.default_rng(1), 0.5, 0.3, 0.2)).iloc[0]
+    found = compute_variance_shares(nested(np.random.default_rng(1), 0.5, 0.3, 0.2)).iloc[0]
     assert found[["answers", "judges", "repeats"]].tolist() == pytest.approx([0.5, 0.3, 0.2], abs=0.02)
     assert found["variance"] == pytest.approx(1, abs=0.03)
     assert found["reason"] == ""
@@ -48,35 +48,35 @@ def test_balanced_data_have_the_components_of_the_mean_squares() -> None:
     of_items = 9 * ((y.mean(axis=(1, 2)) - y.mean()) ** 2).sum() / 39
     item = np.repeat(np.arange(40), 9)
     cell = np.repeat(np.arange(120), 3)
-    found = components(rows["score"].to_numpy(), item, cell)
+    found = estimate_components(rows["score"].to_numpy(), item, cell)
     assert found[:3] == pytest.approx((within, (of_judges - within) / 3, (of_items - of_judges) / 9))
 
 
 def test_by_hand() -> None:
     # Two items of two judges of two draws, 0 and 1: the mean square of items is 2, over four scores each 1/2.
-    found = components(np.array([0, 0, 0, 0, 1, 1, 1, 1.0]), np.repeat([0, 1], 4), np.repeat(np.arange(4), 2))
+    found = estimate_components(np.array([0, 0, 0, 0, 1, 1, 1, 1.0]), np.repeat([0, 1], 4), np.repeat(np.arange(4), 2))
     assert found[:3] == pytest.approx((0, 0, 0.5))
 
 
 def test_what_cannot_be_told_apart_is_null_and_said() -> None:
     rows = nested(np.random.default_rng(1), 0.5, 0.3, 0.2, items=200, lopsided=False)
-    once = variance_shares(rows[rows["judge_draw"] == 0]).iloc[0]
+    once = compute_variance_shares(rows[rows["judge_draw"] == 0]).iloc[0]
     assert np.isnan(once["repeats"])
     assert once["reason"] == NO_REPEATS
     assert once["answers"] + once["judges"] == pytest.approx(1)
-    alone = variance_shares(rows[rows["judge"] == 0]).iloc[0]
+    alone = compute_variance_shares(rows[rows["judge"] == 0]).iloc[0]
     assert np.isnan(alone["judges"])
     assert alone["reason"] == ONE_JUDGE
-    nothing = variance_shares(rows.assign(score=np.nan)).iloc[0]
+    nothing = compute_variance_shares(rows.assign(score=np.nan)).iloc[0]
     assert nothing["reason"] == "no scores"
 
 
 def test_groups_are_as_if_each_were_alone_and_neither_order_nor_a_constant_matters() -> None:
     rows = nested(np.random.default_rng(3), 0.5, 0.3, 0.2, items=300)
     rows = rows.assign(blueprint=np.where(rows["prompt"] < 10, "x", "y"))
-    found = variance_shares(rows.assign(score=rows["score"] + 5).sample(frac=1, random_state=2), ["blueprint"]).set_index(
-        "blueprint"
-    )
-    alone = variance_shares(rows[rows["blueprint"] == "x"]).iloc[0]
+    found = compute_variance_shares(
+        rows.assign(score=rows["score"] + 5).sample(frac=1, random_state=2), ["blueprint"]
+    ).set_index("blueprint")
+    alone = compute_variance_shares(rows[rows["blueprint"] == "x"]).iloc[0]
     columns = ["answers", "judges", "repeats", "variance"]
     assert found.loc["x", columns].tolist() == pytest.approx(alone[columns].tolist())

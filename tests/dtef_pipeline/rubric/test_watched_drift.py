@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.drift.anchored import judge_drift
-from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import rule_table
+from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from dtef_pipeline.rubric.watched_drift import WATCHED
 from tests.made.shown_drift import shown_drift
@@ -50,7 +50,7 @@ def tables(
 
 
 def test_a_planted_shift_is_found_with_its_night_and_the_other_model_is_left_alone() -> None:
-    rows = {row["model"]: row for row in model_drift(tables(0.2), WATCHED).checks.to_pylist()}
+    rows = {row["model"]: row for row in compute_model_drift(tables(0.2), WATCHED).checks.to_pylist()}
     assert rows["moved"]["verdict"] == "drift"
     assert rows["moved"]["first_snapshot"] == NIGHTS[7]
     assert rows["moved"]["shift"] == pytest.approx(-0.2, abs=0.03)
@@ -60,8 +60,8 @@ def test_a_planted_shift_is_found_with_its_night_and_the_other_model_is_left_alo
 
 def test_runs_of_another_label_are_not_compared() -> None:
     connection = tables(0.2, labels=("old", "new"))
-    assert "drift" not in {row["verdict"] for row in model_drift(connection, WATCHED).checks.to_pylist()}
-    documented = rule_table(connection, WATCHED).to_pylist()
+    assert "drift" not in {row["verdict"] for row in compute_model_drift(connection, WATCHED).checks.to_pylist()}
+    documented = build_rule_table(connection, WATCHED).to_pylist()
     assert [(row["test"], row["model"], row["n_snapshots"]) for row in documented] == [
         (label, model, n) for label, n in (("new", 7), ("old", 7)) for model in ("moved", "steady")
     ]
@@ -71,14 +71,14 @@ def test_runs_of_another_label_are_not_compared() -> None:
 def test_a_run_of_another_label_is_left_out_for_its_label_and_not_for_its_prompts() -> None:
     """It was said to have asked something else, although the prompts were the same and only the embedder was another."""
     connection = tables(0.0, since=5, labels=("same", "another"), nights=1)
-    reasons = [row["reason"] for row in model_drift(connection, WATCHED).checks.to_pylist()]
+    reasons = [row["reason"] for row in compute_model_drift(connection, WATCHED).checks.to_pylist()]
     assert all(f"{NIGHTS[5]} (had other prompts or another run label: test, judges or policy)" in reason for reason in reasons)
-    reasons = [row["reason"] for row in model_drift(tables(0.0, labels=("old", "new")), WATCHED).checks.to_pylist()]
+    reasons = [row["reason"] for row in compute_model_drift(tables(0.0, labels=("old", "new")), WATCHED).checks.to_pylist()]
     assert all(f"{NIGHTS[7]} was scored against other rubrics, judges or policies" in reason for reason in reasons)
 
 
 def test_the_documented_rule_names_the_two_runs_to_look_into() -> None:
-    rows = {row["model"]: row for row in rule_table(tables(0.2), WATCHED).to_pylist()}
+    rows = {row["model"]: row for row in build_rule_table(tables(0.2), WATCHED).to_pylist()}
     assert rows["moved"]["flagged"]
     assert rows["moved"]["investigate"]
     assert rows["moved"]["highest_snapshot"] < NIGHTS[7] <= rows["moved"]["lowest_snapshot"]
@@ -96,8 +96,10 @@ def anchored(shift: float, since: int = 7) -> pa.Table:
 
 
 def test_a_shift_is_told_as_the_judges_where_stored_answers_moved_alike() -> None:
-    found = model_drift(tables(0.2), WATCHED)
-    told = {shift: found.net_of_judges(WATCHED, anchored(shift), WatchOptions()).checks.to_pylist() for shift in (0.0, 0.25)}
+    found = compute_model_drift(tables(0.2), WATCHED)
+    told = {
+        shift: found.subtract_judge_shifts(WATCHED, anchored(shift), WatchOptions()).checks.to_pylist() for shift in (0.0, 0.25)
+    }
     causes = {shift: {row["model"]: row["cause"] for row in rows} for shift, rows in told.items()}
     assert causes == {0.0: {"moved": "model", "steady": "none"}, 0.25: {"moved": "judges", "steady": "none"}}
     (moved,) = [row for row in told[0.25] if row["model"] == "moved"]
@@ -106,15 +108,15 @@ def test_a_shift_is_told_as_the_judges_where_stored_answers_moved_alike() -> Non
 
 
 def test_without_anchors_nothing_is_said_of_judges() -> None:
-    found = model_drift(tables(0.2), WATCHED)
-    assert found.net_of_judges(WATCHED, anchored(0.0).slice(0, 0), WatchOptions()).checks.equals(found.checks)
+    found = compute_model_drift(tables(0.2), WATCHED)
+    assert found.subtract_judge_shifts(WATCHED, anchored(0.0).slice(0, 0), WatchOptions()).checks.equals(found.checks)
     assert set(found.checks["cause"].to_pylist()) == {None}
 
 
 def test_the_pages_show_models_with_timelines_what_is_the_judges_and_the_judges() -> None:
-    shown, found = anchored(0.25), model_drift(tables(0.2), WATCHED)
-    netted = found.net_of_judges(WATCHED, shown, WatchOptions())
-    made = {"drift": netted.checks, "drift_series": netted.series, "drift_rule": rule_table(tables(0.2), WATCHED)}
+    shown, found = anchored(0.25), compute_model_drift(tables(0.2), WATCHED)
+    netted = found.subtract_judge_shifts(WATCHED, shown, WatchOptions())
+    made = {"drift": netted.checks, "drift_series": netted.series, "drift_rule": build_rule_table(tables(0.2), WATCHED)}
     with duckdb.connect() as connection:
         for name, table in (made | {"judge_drift": judge_drift(WATCHED, shown, WatchOptions())}).items():
             connection.register(name, table)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.site.build import site_files
+from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.content import Column, Estimate, Page, Section, Table
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard, Reference
 from dtef_pipeline.tables import COMPARISONS, COSTS
@@ -109,7 +109,7 @@ def connected() -> duckdb.DuckDBPyConnection:
 
 def files_of(connection: duckdb.DuckDBPyConnection, *families: FamilySite) -> dict[str, str]:
     """Every file of the site by its path."""
-    return dict(site_files(connection, families or [made_site()], {}, "Made today."))
+    return dict(build_site_files(connection, families or [made_site()], {}, "Made today."))
 
 
 def unpacked(script: str) -> Any:

@@ -24,17 +24,17 @@ from dtef_pipeline.site.content import (
     Prose,
     Section,
     Table,
-    constant_columns,
+    drop_empty_sections,
     footnotes,
     has_content,
     is_unknown,
-    plain_value,
+    list_constant_columns,
     shown_columns,
-    without_empty,
+    simplify_value,
 )
 from dtef_pipeline.site.number_text import show, show_interval
-from dtef_pipeline.site.paths import file_names
-from dtef_pipeline.site.rendering import environment, render_data, script_json
+from dtef_pipeline.site.paths import choose_file_names
+from dtef_pipeline.site.rendering import environment, render_data, render_script_json
 
 COLUMNS = (
     Column("name", "Name"),
@@ -51,7 +51,7 @@ def test_empty_columns_go_and_what_all_rows_share_is_said_once() -> None:
     ]
     table = Table("T", COLUMNS, rows)
     assert [column.name for column in shown_columns(table)] == ["name", "note", "n"]
-    assert constant_columns(table) == [("Kind", "k")]
+    assert list_constant_columns(table) == [("Kind", "k")]
     assert footnotes(table) == ["few"]
 
 
@@ -66,8 +66,8 @@ def test_one_row_keeps_its_columns() -> None:
 def test_sections_without_content_are_left_out() -> None:
     empty = Section("a", "A", [Table("T", COLUMNS, []), Prose([""]), Fold("F", [Chart("bars", [], "C")])])
     answered, full = Section("b", "B", [], "It is so."), Section("c", "C", [Prose([]), Prose(["x"])])
-    assert [one.id for one in without_empty([empty, answered, full])] == ["b", "c"]
-    assert len(without_empty([full])[0].blocks) == 1
+    assert [one.id for one in drop_empty_sections([empty, answered, full])] == ["b", "c"]
+    assert len(drop_empty_sections([full])[0].blocks) == 1
     assert not has_content(Fold("F", [Prose([])]))
 
 
@@ -103,7 +103,7 @@ def test_an_interval_has_the_digits_and_the_sign_of_its_estimate() -> None:
 
 @given(st.text())
 def test_json_in_a_script_element_cannot_end_it(text: str) -> None:
-    written = str(script_json({"text": text}))
+    written = str(render_script_json({"text": text}))
     assert "<" not in written
     assert json.loads(written) == {"text": text}
 
@@ -116,12 +116,12 @@ def test_json_in_a_script_element_cannot_end_it(text: str) -> None:
 )
 def test_data_files_hold_what_they_are_given(value: object) -> None:
     script = render_data(DataFile("a/b.js", value))
-    assert json.loads(gzip.decompress(b64decode(script.split('"')[3]))) == plain_value(value)
+    assert json.loads(gzip.decompress(b64decode(script.split('"')[3]))) == simplify_value(value)
 
 
 def test_what_json_cannot_hold_is_null_or_text() -> None:
     given_value = {"a": np.float64("nan"), "b": np.array([1.0, math.inf]), "c": pd.NA, 1: pd.Timestamp("2026-01-01")}
-    assert plain_value(given_value) == {"a": None, "b": [1.0, None], "c": None, "1": "2026-01-01 00:00:00"}
+    assert simplify_value(given_value) == {"a": None, "b": [1.0, None], "c": None, "1": "2026-01-01 00:00:00"}
 
 
 def test_templates_escape_and_refuse_names_that_are_not_there() -> None:
@@ -133,7 +133,7 @@ def test_templates_escape_and_refuse_names_that_are_not_there() -> None:
 
 @given(st.lists(st.text(min_size=1), unique=True))
 def test_file_names_are_plain_and_differ_on_any_disk(ids: list[str]) -> None:
-    names = file_names(ids)
+    names = choose_file_names(ids)
     assert len({name.lower() for name in names.values()}) == len(ids)
     assert all(
         name.isascii() and "/" not in name and name.lower() != "index" and not name.startswith(".") for name in names.values()
@@ -141,8 +141,8 @@ def test_file_names_are_plain_and_differ_on_any_disk(ids: list[str]) -> None:
 
 
 def test_plain_names_stay() -> None:
-    assert file_names(["gpt-4.1"]) == {"gpt-4.1": "gpt-4.1"}
-    assert file_names(["a/b"])["a/b"].startswith("a-b-")
+    assert choose_file_names(["gpt-4.1"]) == {"gpt-4.1": "gpt-4.1"}
+    assert choose_file_names(["a/b"])["a/b"].startswith("a-b-")
 
 
 def test_unknown_is_what_has_no_value() -> None:

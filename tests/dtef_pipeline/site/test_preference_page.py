@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.site.preference_page import short_names
+from dtef_pipeline.site.preference_page import shorten_player_names
 
 
 def test_players_are_named_without_settings_where_nobody_else_has_that_name() -> None:
@@ -15,7 +15,7 @@ def test_players_are_named_without_settings_where_nobody_else_has_that_name() ->
         "[x]",
         "a[b",
     }
-    assert short_names(players) == {
+    assert shorten_player_names(players) == {
         "gpt-4.1[temperature=0]": "gpt-4.1",
         "o3[effort=low]": "o3[effort=low]",
         "o3[effort=high]": "o3[effort=high]",
@@ -24,4 +24,4 @@ def test_players_are_named_without_settings_where_nobody_else_has_that_name() ->
         "[x]": "[x]",
         "a[b": "a[b",
     }
-    assert short_names({"o3", "o3[effort=low]"}) == {"o3": "o3", "o3[effort=low]": "o3[effort=low]"}
+    assert shorten_player_names({"o3", "o3[effort=low]"}) == {"o3": "o3", "o3[effort=low]": "o3[effort=low]"}

@@ -32,7 +32,7 @@ def held(page: str) -> Any:
 
 def test_the_page_holds_the_pairs_and_nothing_else_of_them() -> None:
     data = held(vote_page(PAIRS, "zoe"))
-    assert data["pairs"] == [{name: make_visible(text) for name, text in pair.as_json().items()} for pair in PAIRS]
+    assert data["pairs"] == [{name: make_visible(text) for name, text in pair.serialize().items()} for pair in PAIRS]
     assert set(data) == {"key", "reviewer_id", "pairs"}
 
 

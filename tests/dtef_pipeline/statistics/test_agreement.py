@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.agreement import DIFFER_IN_ONE, NO_PAIRS, agreement, alpha, reading
+from dtef_pipeline.statistics.agreement import DIFFER_IN_ONE, NO_PAIRS, agreement, alpha, grade_alpha
 
 BY_HAND = [
     ([(1, 1), (0.75, 0.625), (0.5, 0.625)], 0.8809524),
@@ -116,4 +116,4 @@ def test_what_cannot_be_counted_is_refused() -> None:
 
 
 def test_alpha_is_read_in_words() -> None:
-    assert [reading(value) for value in (0.8, 0.7, 0.5, float("nan"))] == ["reliable", "tentative", "unreliable", ""]
+    assert [grade_alpha(value) for value in (0.8, 0.7, 0.5, float("nan"))] == ["reliable", "tentative", "unreliable", ""]

@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from dtef_pipeline.statistics.cluster_robust import (
+    count_effective_clusters,
     degrees_of_freedom,
-    effective_clusters,
     estimate_groups,
     estimate_ratios,
 )
@@ -58,9 +58,9 @@ def test_columns_that_differ_alike_in_all_clusters_have_the_p_of_the_sign_test()
 
 
 def test_effective_clusters() -> None:
-    assert effective_clusters(np.array([[2.0], [2.0], [2.0], [0.0]]))[0] == pytest.approx(3)
-    assert effective_clusters(np.array([[3.0], [1.0]]))[0] == pytest.approx(1.6)
-    assert effective_clusters(np.array(GD3, dtype=float)[:, None])[0] == pytest.approx(6.27, abs=0.01)
+    assert count_effective_clusters(np.array([[2.0], [2.0], [2.0], [0.0]]))[0] == pytest.approx(3)
+    assert count_effective_clusters(np.array([[3.0], [1.0]]))[0] == pytest.approx(1.6)
+    assert count_effective_clusters(np.array(GD3, dtype=float)[:, None])[0] == pytest.approx(6.27, abs=0.01)
 
 
 @pytest.mark.thorough

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import t
 
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, fit_strengths
-from dtef_pipeline.statistics.clustered_errors import bounds, clustered_errors, dependence, pair_tests
+from dtef_pipeline.statistics.clustered_errors import compute_bounds, estimate_errors, list_dependences, pair_tests
 from tests.made.votes import lopsided, paired
 
 
@@ -49,21 +49,21 @@ def test_the_covariances_are_those_of_the_double_loop_on_lopsided_votes() -> Non
     by_prompt = double_loop(fit, lambda i, j: prompt[i] == prompt[j])
     by_both = double_loop(fit, lambda i, j: reviewer[i] == reviewer[j] and prompt[i] == prompt[j])
     both_ways = by_reviewer + by_prompt - by_both
-    assert clustered_errors(fit).covariances == pytest.approx(np.stack([by_reviewer, by_prompt, both_ways]), abs=1e-12)
+    assert estimate_errors(fit).covariances == pytest.approx(np.stack([by_reviewer, by_prompt, both_ways]), abs=1e-12)
     one_way = fit_strengths(replace(rows, item=None))
-    assert clustered_errors(one_way).covariances == pytest.approx(by_reviewer[None], abs=1e-12)
+    assert estimate_errors(one_way).covariances == pytest.approx(by_reviewer[None], abs=1e-12)
     alone = fit_strengths(replace(rows, item=None, cluster=None))
-    assert clustered_errors(alone).covariances == pytest.approx(double_loop(fit, lambda i, j: i == j)[None], abs=1e-12)
+    assert estimate_errors(alone).covariances == pytest.approx(double_loop(fit, lambda i, j: i == j)[None], abs=1e-12)
 
 
 def test_the_largest_variance_decides_with_the_degrees_of_its_ways() -> None:
     chosen = set()
     for seed in range(6):
         fit = fit_strengths(on_prompts(lopsided(7, players=4, votes=900), seed=seed))
-        errors = clustered_errors(fit)
+        errors = estimate_errors(fit)
         variances = np.stack([np.diag(covariance) for covariance in errors.covariances])
         assert errors.effective[2] == pytest.approx(np.minimum(errors.effective[0], errors.effective[1]))
-        ends = bounds(fit, errors)
+        ends = compute_bounds(fit, errors)
         for at, which in enumerate(variances.argmax(axis=0).tolist()):
             half = t.ppf(0.975, errors.effective[which, at] - 1) * np.sqrt(variances[which, at])
             assert (ends.low[at], ends.high[at]) == pytest.approx((fit.beta[at] - half, fit.beta[at] + half))
@@ -73,15 +73,15 @@ def test_the_largest_variance_decides_with_the_degrees_of_its_ways() -> None:
 
 def test_prompts_count_where_votes_are_worth_five_of_them() -> None:
     rows = lopsided(7, votes=120)
-    assert len(dependence(on_prompts(rows, 5))) == 2
-    assert len(dependence(on_prompts(rows, 4))) == 1
-    assert len(dependence(replace(rows, item=np.maximum(0, np.arange(120) - 100)))) == 1
-    assert len(dependence(replace(on_prompts(rows), cluster=None))) == 1
-    assert dependence(replace(rows, cluster=None)) == ()
+    assert len(list_dependences(on_prompts(rows, 5))) == 2
+    assert len(list_dependences(on_prompts(rows, 4))) == 1
+    assert len(list_dependences(replace(rows, item=np.maximum(0, np.arange(120) - 100)))) == 1
+    assert len(list_dependences(replace(on_prompts(rows), cluster=None))) == 1
+    assert list_dependences(replace(rows, cluster=None)) == ()
 
 
 def has_interval(fit: StrengthFit) -> list[bool]:
-    return np.isfinite(bounds(fit, clustered_errors(fit)).se).tolist()
+    return np.isfinite(compute_bounds(fit, estimate_errors(fit)).se).tolist()
 
 
 def test_fewer_than_five_effective_reviewers_make_no_interval() -> None:
@@ -96,7 +96,7 @@ def test_pairs_of_one_component_are_tested_and_adjusted_together() -> None:
     first = lopsided(9, players=3, votes=300)
     apart = [(i + 3, j + 3, outcome) for i, j, outcome in zip(first.left, first.right, first.outcome, strict=True)]
     fit = fit_strengths(paired([*zip(first.left, first.right, first.outcome, strict=True), *apart], 6, [*first.cluster] * 2))
-    tests = pair_tests(fit, clustered_errors(fit))
+    tests = pair_tests(fit, estimate_errors(fit))
     assert (fit.component[tests.better] == fit.component[tests.worse]).all()
     assert len(tests.p) == 6
     assert (tests.difference >= 0).all()

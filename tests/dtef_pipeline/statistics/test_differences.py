@@ -11,9 +11,9 @@ import pytest
 from benchmarks.false_positive_rate import equivalence_rate
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 from dtef_pipeline.statistics.differences import (
-    cluster_sums,
-    paired_statistics,
+    compute_paired_statistics,
     places,
+    sum_by_cluster,
     verdicts,
 )
 
@@ -21,7 +21,7 @@ WORDS = ("higher", "lower", "equivalent", "undecided")
 
 
 def statistics(sums: np.ndarray[Any, Any], counts: np.ndarray[Any, Any]) -> pd.DataFrame:
-    return paired_statistics(sums, counts)
+    return compute_paired_statistics(sums, counts)
 
 
 def test_the_difference_is_over_pairs_and_the_effect_in_deviations_of_clusters() -> None:
@@ -49,7 +49,7 @@ def test_sums_by_cluster_and_column_are_those_of_plain_loops() -> None:
     expected = np.zeros((3, 2))
     for cluster, column, value in zip(clusters, columns, values, strict=True):
         expected[cluster, column] += value
-    assert cluster_sums(clusters, columns, values, (3, 2)) == pytest.approx(expected)
+    assert sum_by_cluster(clusters, columns, values, (3, 2)) == pytest.approx(expected)
 
 
 def test_places_follow_the_text_and_not_the_order_of_rows_or_categories() -> None:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.prediction_powered import Corrected, Labelled, corrected_means
+from dtef_pipeline.statistics.prediction_powered import ClusterLabels, CorrectedMeans, estimate_corrected_means
 from tests.made.labelled_worlds import LabelledWorld, drawn_prompts
 
 Floats = npt.NDArray[np.float64]
@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 Y, PREDICTED, OTHERS = [1, 0.5, 0.75, 0], [1, 0.75, 0.75, 0.5], [0.5, 1, 0.75, 0.25, 0.75, 1]
 
 
-def lopsided(seed: int, columns: int = 3, clusters: int = 30, labelled: int = 12) -> Labelled:
+def lopsided(seed: int, columns: int = 3, clusters: int = 30, labelled: int = 12) -> ClusterLabels:
     """Unequal weights and chances; a column lacks some clusters, and labels differ from the predictions beside them."""
     rng = np.random.default_rng(seed)
     weights = rng.pareto(1.5, (clusters, columns)) + 0.2
@@ -24,10 +24,10 @@ def lopsided(seed: int, columns: int = 3, clusters: int = 30, labelled: int = 12
     drawn = np.isin(np.arange(clusters), rng.choice(clusters, labelled, replace=False))[:, None] & (weights > 0)
     there = np.where(drawn, np.clip(predicted + rng.normal(0, 0.05, predicted.shape), 0, 1), np.nan)
     labels = there * 0.8 + rng.normal(0, 0.1, there.shape)
-    return Labelled(weights, predicted, labels, there, rng.uniform(0.2, 0.9, clusters))
+    return ClusterLabels(weights, predicted, labels, there, rng.uniform(0.2, 0.9, clusters))
 
 
-def by_definition(given: Labelled, column: int, kept: list[int], unlabelled: int | None = None) -> float:
+def by_definition(given: ClusterLabels, column: int, kept: list[int], unlabelled: int | None = None) -> float:
     """The value from the clusters in `kept` by plain sums; the label of `unlabelled` is not used."""
     w = {i: given.weights[i, column] for i in kept if given.weights[i, column] > 0}
     some = [i for i in w if np.isfinite(given.labels[i, column]) and i != unlabelled]
@@ -51,7 +51,7 @@ def by_definition(given: Labelled, column: int, kept: list[int], unlabelled: int
 @pytest.mark.parametrize("seed", range(3))
 def test_lopsided_clusters_agree_with_the_definition_and_with_leaving_each_out(seed: int) -> None:
     given = lopsided(seed)
-    found = corrected_means(given)
+    found = estimate_corrected_means(given)
     every = list(range(len(given.weights)))
     for column in range(given.weights.shape[1]):
         value = by_definition(given, column, every)
@@ -73,7 +73,7 @@ def test_lopsided_clusters_agree_with_the_definition_and_with_leaving_each_out(s
 def test_labels_for_all_have_no_error_about_these_clusters() -> None:
     rng = np.random.default_rng(2)
     y, f = rng.random((20, 1)), rng.random((20, 1))
-    found = corrected_means(Labelled(np.ones((20, 1)), f, y, f, np.ones(20)))
+    found = estimate_corrected_means(ClusterLabels(np.ones((20, 1)), f, y, f, np.ones(20)))
     assert found.value[0] == pytest.approx(y.mean())
     assert found.here_low[0] == pytest.approx(found.here_high[0])
     assert found.low[0] < found.value[0] < found.high[0]
@@ -81,7 +81,7 @@ def test_labels_for_all_have_no_error_about_these_clusters() -> None:
 
 def test_narrower_intervals_need_more_labels_but_never_more_than_there_are() -> None:
     given = lopsided(3)
-    wide, narrow, none = (corrected_means(given, half_width=width).needed for width in (0.2, 0.05, 1e-9))
+    wide, narrow, none = (estimate_corrected_means(given, half_width=width).needed for width in (0.2, 0.05, 1e-9))
     assert (wide <= narrow).all()
     assert (narrow <= none).all()
     assert none == pytest.approx((given.weights > 0).sum(axis=0))
@@ -89,17 +89,17 @@ def test_narrower_intervals_need_more_labels_but_never_more_than_there_are() -> 
 
 def test_few_labels_have_no_interval_and_one_has_no_value() -> None:
     given = lopsided(4, labelled=4)
-    assert np.isnan(corrected_means(given).low).all()
-    assert np.isfinite(corrected_means(given).value).all()
-    assert np.isnan(corrected_means(lopsided(4, labelled=0)).value).all()
+    assert np.isnan(estimate_corrected_means(given).low).all()
+    assert np.isfinite(estimate_corrected_means(given).value).all()
+    assert np.isnan(estimate_corrected_means(lopsided(4, labelled=0)).value).all()
 
 
 def test_impossible_chances_and_weights_are_refused() -> None:
     given = lopsided(1)
     with pytest.raises(ConfigError, match="probability 0; allowed: above 0, at most 1"):
-        corrected_means(given._replace(probability=np.zeros(30)))
+        estimate_corrected_means(given._replace(probability=np.zeros(30)))
     with pytest.raises(ConfigError, match="0 or more"):
-        corrected_means(given._replace(weights=-given.weights))
+        estimate_corrected_means(given._replace(weights=-given.weights))
 
 
 @pytest.mark.thorough
@@ -110,7 +110,7 @@ def test_intervals_by_prompts_hold_the_truth_and_those_by_items_do_not() -> None
         rng = np.random.default_rng([7, at])
         prompts = made.prompts(rng, 50)
         given = prompts.labelled(*drawn_prompts(rng, prompts.weights, 20))
-        found: Corrected = corrected_means(given)
+        found: CorrectedMeans = estimate_corrected_means(given)
         held["drawn"] += ((found.low <= made.truth) & (made.truth <= found.high)).tolist()
         held["here"] += ((found.here_low <= prompts.truth) & (prompts.truth <= found.here_high)).tolist()
         held["items"] += prompts.held_by_items(given, made.truth)

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.statistics.ranks import rank_numbers
 from tests.architecture import sources
 from tests.conftest import ROOT
 
@@ -29,13 +29,13 @@ NAN = float("nan")
     ],
 )
 def test_what_rounding_tells_apart_shares_a_place(values: list[float], expected: list[float]) -> None:
-    np.testing.assert_array_equal(ranks(values), expected)
+    np.testing.assert_array_equal(rank_numbers(values), expected)
 
 
 def test_the_smallest_can_be_first_and_groups_are_ranked_by_themselves() -> None:
-    np.testing.assert_array_equal(ranks([0.5, 0.7, 0.6], highest_first=False), [1, 3, 2])
-    np.testing.assert_array_equal(ranks([0.5, 0.7, 0.5, NAN, 0.6], [1, 0, 0, 1, 1]), [2, 1, 2, NAN, 1])
-    np.testing.assert_array_equal(ranks([[0.5, 0.7], [0.7, 0.5]]), [[2, 1], [1, 2]])
+    np.testing.assert_array_equal(rank_numbers([0.5, 0.7, 0.6], highest_first=False), [1, 3, 2])
+    np.testing.assert_array_equal(rank_numbers([0.5, 0.7, 0.5, NAN, 0.6], [1, 0, 0, 1, 1]), [2, 1, 2, NAN, 1])
+    np.testing.assert_array_equal(rank_numbers([[0.5, 0.7], [0.7, 0.5]]), [[2, 1], [1, 2]])
 
 
 def test_the_order_of_addition_and_of_rows_does_not_matter() -> None:
@@ -43,11 +43,11 @@ def test_the_order_of_addition_and_of_rows_does_not_matter() -> None:
     scores = random.random(40)
     means = np.array([scores[random.permutation(40)].sum() / 40 for _ in range(60)])
     assert len(set(means.tolist())) > 1
-    assert set(ranks(means).tolist()) == {1.0}
+    assert set(rank_numbers(means).tolist()) == {1.0}
     values, group = random.integers(0, 9, 50) / 9, random.integers(0, 3, 50)
     alike = [values[group == own] for own in group]
     naive = [1 + np.count_nonzero(own > value) for value, own in zip(values, alike, strict=True)]
-    np.testing.assert_array_equal(ranks(values, group), naive)
+    np.testing.assert_array_equal(rank_numbers(values, group), naive)
 
 
 def test_places_are_given_nowhere_else() -> None:

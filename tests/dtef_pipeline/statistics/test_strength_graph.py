@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.statistics.strength_graph import components, grows_forever, strong_groups, unbeaten_players
+from dtef_pipeline.statistics.strength_graph import (
+    find_unbeaten,
+    has_growing_direction,
+    number_components,
+    number_strong_groups,
+)
 
 EDGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda edge: edge[0] != edge[1]), max_size=15)
 
@@ -29,7 +34,7 @@ def columns(edges: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
 @given(EDGES)
 def test_components_are_who_can_reach_whom(edges: list[tuple[int, int]]) -> None:
     both_ways = [*edges, *((other, one) for one, other in edges)]
-    weak, strong = components(6, *columns(edges)), strong_groups(6, *columns(edges))
+    weak, strong = number_components(6, *columns(edges)), number_strong_groups(6, *columns(edges))
     for one in range(6):
         for other in range(6):
             assert (weak[one] == weak[other]) == (other in reached(both_ways, one))
@@ -38,7 +43,7 @@ def test_components_are_who_can_reach_whom(edges: list[tuple[int, int]]) -> None
 
 @given(EDGES)
 def test_components_are_numbered_as_they_come(edges: list[tuple[int, int]]) -> None:
-    weak = components(6, *columns(edges)).tolist()
+    weak = number_components(6, *columns(edges)).tolist()
     assert list(dict.fromkeys(weak)) == list(range(max(weak) + 1))
 
 
@@ -47,8 +52,8 @@ def test_scores_grow_for_ever_exactly_where_a_component_is_not_strongly_connecte
     wins = np.zeros((len(edges), 6))
     for row, (better, worse) in enumerate(edges):
         wins[row, better], wins[row, worse] = 1, -1
-    weak, strong = components(6, *columns(edges)), strong_groups(6, *columns(edges))
-    assert grows_forever(wins) == (len(set(weak.tolist())) < len(set(strong.tolist())))
+    weak, strong = number_components(6, *columns(edges)), number_strong_groups(6, *columns(edges))
+    assert has_growing_direction(wins) == (len(set(weak.tolist())) < len(set(strong.tolist())))
 
 
 @pytest.mark.parametrize(
@@ -56,4 +61,4 @@ def test_scores_grow_for_ever_exactly_where_a_component_is_not_strongly_connecte
 )
 def test_those_whom_nobody_else_beat_are_named(edges: list[tuple[int, int]], top: list[bool]) -> None:
     better, worse = columns(edges)
-    assert unbeaten_players(strong_groups(3, better, worse), better, worse).tolist() == top
+    assert find_unbeaten(number_strong_groups(3, better, worse), better, worse).tolist() == top

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.attributes import (
-    attribute_name,
-    candidates,
-    classify,
+    classify_groups,
+    find_candidates,
+    find_profile_attribute,
     is_non_answer,
-    profile_attribute,
+    make_segment_key,
+    normalise_attribute_name,
+    require_unique_segment_keys,
     segment,
-    segment_key,
-    slug,
-    unique_keys,
+    slugify,
 )
 
 
@@ -40,21 +40,21 @@ from dtef_pipeline.survey.attributes import (
     ],
 )
 def test_a_value_tells_its_attribute(value: str, attribute: str) -> None:
-    assert candidates(value) == {attribute}
+    assert find_candidates(value) == {attribute}
 
 
 @pytest.mark.parametrize("value", ["Martian", "Africa", "Branch A", "44", "Yes", "Agree", ""])
 def test_a_value_of_no_vocabulary_has_no_attribute(value: str) -> None:
-    assert candidates(value) == frozenset()
+    assert find_candidates(value) == frozenset()
 
 
 def test_an_ambiguous_value_follows_the_majority_of_its_group() -> None:
-    found = classify({3: ["Female", "Male", "Other"], 6: ["Islam", "Other", "Prefer not to say"]})
+    found = classify_groups({3: ["Female", "Male", "Other"], 6: ["Islam", "Other", "Prefer not to say"]})
     assert (found[3, "Other"], found[6, "Other"], found[6, "Prefer not to say"]) == ("gender", "religion", "religion")
 
 
 def test_each_value_is_classified_by_itself_even_in_a_strange_group() -> None:
-    assert classify({4: ["Rural", "Urban", "Kenya", "Mars"]}) == {
+    assert classify_groups({4: ["Rural", "Urban", "Kenya", "Mars"]}) == {
         (4, "Rural"): "environment",
         (4, "Urban"): "environment",
         (4, "Kenya"): "country",
@@ -75,7 +75,7 @@ def test_each_value_is_classified_by_itself_even_in_a_strange_group() -> None:
     ],
 )
 def test_segment_keys(attribute: str, value: str, key: str) -> None:
-    assert segment_key(attribute, value) == key
+    assert make_segment_key(attribute, value) == key
 
 
 ages = st.integers(10, 99)
@@ -89,11 +89,11 @@ age_values = st.one_of(
 
 @given(st.text())
 def test_slugs_are_fit_for_partition_keys_and_stable(value: str) -> None:
-    made = slug(value)
+    made = slugify(value)
     assert made == made.casefold() or not made.isascii()
     assert not set("/:.+%") & set(made)
     assert all(c.isprintable() for c in made)
-    assert slug(made) == made
+    assert slugify(made) == made
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_slugs_are_fit_for_partition_keys_and_stable(value: str) -> None:
     [("Age group", "ageGroup"), ("age", "ageGroup"), ("COUNTRY", "country"), ("education level", "education-level")],
 )
 def test_attribute_names_have_one_spelling(name: str, expected: str) -> None:
-    assert attribute_name(name) == expected
+    assert normalise_attribute_name(name) == expected
 
 
 def test_a_value_that_makes_no_key_is_refused() -> None:
@@ -112,14 +112,14 @@ def test_a_value_that_makes_no_key_is_refused() -> None:
 def test_two_values_of_one_key_are_refused() -> None:
     both = [segment({"city": "A b"}, 12, where="file"), segment({"city": "A-b"}, 12, where="file")]
     with pytest.raises(SurveyError, match=r"two segments get the same key 'city:a-b'; got \['A b', 'A-b'\]"):
-        unique_keys(both, where="file")
+        require_unique_segment_keys(both, where="file")
 
 
 def test_profile_questions_ask_who_the_respondent_is() -> None:
     values = {"country": ["Kenya", "India", "Turkey", "Japan", "Brazil"], "ageGroup": ["<18", "18-25", "65+"]}
-    assert profile_attribute(["Less than 18", "18-25", "65+"], values) == "ageGroup"
-    assert profile_attribute(["Kenya", "India", "Türkiye", "Japan", "Brazil", "Other"], values) == "country"
-    assert profile_attribute(["Female", "Male", "Other"], values) == "gender"
+    assert find_profile_attribute(["Less than 18", "18-25", "65+"], values) == "ageGroup"
+    assert find_profile_attribute(["Kenya", "India", "Türkiye", "Japan", "Brazil", "Other"], values) == "country"
+    assert find_profile_attribute(["Female", "Male", "Other"], values) == "gender"
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,8 @@ def test_profile_questions_ask_who_the_respondent_is() -> None:
     ],
 )
 def test_a_segment_of_people_who_gave_no_answer_is_told_by_its_key(value: str) -> None:
-    assert is_non_answer(segment_key("party", value))
-    assert is_non_answer(f"{segment_key('party', value)}+gender:male")
+    assert is_non_answer(make_segment_key("party", value))
+    assert is_non_answer(f"{make_segment_key('party', value)}+gender:male")
 
 
 @pytest.mark.parametrize(

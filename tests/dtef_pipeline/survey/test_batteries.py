@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.answer_scales.batteries import batteries, linked_batteries
+from dtef_pipeline.survey.answer_scales.batteries import assign_batteries, link_batteries
 from dtef_pipeline.survey.model import Question
 
 TRUST = ("Distrust", "Neither", "Trust")
@@ -29,7 +29,7 @@ def found(*asked: tuple[str, Sequence[str]], **more: dict[int, str]) -> list[int
         Question(f"q{i}", text, tuple(options), **{name: of.get(i) for name, of in more.items()})
         for i, (text, options) in enumerate(asked)
     ]
-    names = batteries(questions)
+    names = assign_batteries(questions)
     return [names.index(name) for name in names]
 
 
@@ -66,7 +66,7 @@ class TestOneRound:
     )
     def test_every_question_is_in_one_battery_that_is_named_after_its_first(self, asked):
         questions = [Question(f"q{i}", text, options) for i, (text, options) in enumerate(asked)]
-        names = batteries(questions)
+        names = assign_batteries(questions)
         assert len(names) == len(questions)
         assert all(names[names.index(name)] == f"rule:q{names.index(name)}" for name in names)
 
@@ -96,7 +96,7 @@ def frame(*rows: tuple[str, str, str, Sequence[str]]) -> pd.DataFrame:
 
 
 def linked(*rows: tuple[str, str, str, Sequence[str]]) -> list[int]:
-    names = list(linked_batteries(frame(*rows)))
+    names = list(link_batteries(frame(*rows)))
     return [names.index(name) for name in names]
 
 
@@ -146,10 +146,10 @@ class TestOverRounds:
             st.sampled_from([TRUST, AGREE]),
         )
         rows = frame(*data.draw(st.lists(row, min_size=1, max_size=12)))
-        names = linked_batteries(rows)
+        names = link_batteries(rows)
         order = list(rows.index)
         random.Random(data.draw(st.integers(0, 9))).shuffle(order)
-        assert linked_batteries(rows.loc[order]).loc[rows.index].equals(names)
+        assert link_batteries(rows.loc[order]).loc[rows.index].equals(names)
         assert (
             rows.groupby(["question_text", rows["options"].map(tuple)])["round"].transform(lambda of: names[of.index].nunique())
             == 1
@@ -191,7 +191,7 @@ class TestPublishedRounds:
 
     def test_sizes_are_those_that_were_looked_at(self, rounds):
         def sizes(questions: Sequence[Question]) -> list[int]:
-            return sorted((size for size in Counter(batteries(questions)).values() if size > 1), reverse=True)
+            return sorted((size for size in Counter(assign_batteries(questions)).values() if size > 1), reverse=True)
 
         assert {r: tuple(map(sizes, both)) for r, both in rounds.items()} == SIZES
 
@@ -199,7 +199,7 @@ class TestPublishedRounds:
         for pairs, expected in ((TOGETHER, True), (APART, False)):
             for round_id, *beginnings in pairs:
                 for questions in rounds[round_id]:
-                    names = batteries(questions)
+                    names = assign_batteries(questions)
                     one, other = (
                         {n for q, n in zip(questions, names, strict=True) if q.text.startswith(b)} for b in beginnings
                     )
@@ -211,9 +211,9 @@ class TestPublishedRounds:
         rows = [
             (r, name, q.text, q.options)
             for r, (questions, _) in rounds.items()
-            for q, name in zip(questions, batteries(questions), strict=True)
+            for q, name in zip(questions, assign_batteries(questions), strict=True)
         ]
-        sizes = linked_batteries(frame(*rows)).value_counts()
+        sizes = link_batteries(frame(*rows)).value_counts()
         assert len(rows) == 212
         assert len(sizes) == 63
         assert list(sizes.iloc[:4]) == [32, 19, 15, 12]

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.survey.changes import Changes, changes, is_copy
+from dtef_pipeline.survey.changes import Changes, compare_readings, is_copy
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 
 Pairs = dict[tuple[str, str], dict[str, Any]]
@@ -33,7 +33,7 @@ def test_each_kind_of_change_is_named() -> None:
     }
     del after["L", "1"]
     del before["K", "3"]
-    assert changes(table(before), table(after)) == Changes(
+    assert compare_readings(table(before), table(after)) == Changes(
         segments_added=("N",),
         segments_dropped=("M",),
         questions_added=("5",),
@@ -61,12 +61,12 @@ PAIRS = st.dictionaries(
 
 @given(PAIRS, PAIRS)
 def test_backwards_additions_are_losses_and_equal_tables_have_no_changes(before: Pairs, after: Pairs) -> None:
-    there, back = changes(table(before), table(after)), changes(table(after), table(before))
+    there, back = compare_readings(table(before), table(after)), compare_readings(table(after), table(before))
     for kind in ("segments", "questions", "pairs"):
         assert set(getattr(there, f"{kind}_added")) == set(getattr(back, f"{kind}_dropped"))
     assert set(there.n_changed) == set(back.n_changed)
     assert set(there.distributions_changed) == set(back.distributions_changed)
-    assert changes(table(before), table(before)) == Changes()
+    assert compare_readings(table(before), table(before)) == Changes()
     assert (there == Changes()) == (before == after)
 
 

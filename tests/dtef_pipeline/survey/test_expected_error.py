@@ -8,7 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.survey.scoring.expected_error import Components, expected_error, of_difference, variance_components
+from dtef_pipeline.survey.scoring.expected_error import (
+    Components,
+    compute_difference_deviations,
+    compute_expected_error,
+    estimate_variance_components,
+)
 
 SIZES = (6, 4, 3, 2, 2, *[1] * 8)
 
@@ -34,7 +39,7 @@ def drawn(components: Components, pairs: pd.DataFrame, rng: np.random.Generator)
 
 def test_by_hand() -> None:
     # Batteries of 2 and 1 questions, in 2 segments each: shares 2/3 and 1/3; Q = 3, s = 2.
-    error = expected_error(Components(0.09, 0.06, 0.12), nested((2, 1), 2))
+    error = compute_expected_error(Components(0.09, 0.06, 0.12), nested((2, 1), 2))
     assert error**2 == pytest.approx(0.09 * 5 / 9 + 0.06 / 3 + 0.12 / 6)
 
 
@@ -42,13 +47,13 @@ def test_components_by_hand() -> None:
     # Battery a: questions of means 2 and 4, battery b: one of mean 9; scores 1 above and below.
     frame = nested((2, 1), 2).assign(score=[1.0, 3, 3, 5, 8, 10])
     # Within: 6 / 3 = 2. Questions: (4 - 2 * 1) / (6 - (2 * 4 / 4 + 4 / 2)) = 1. Batteries: (48 - 2 - 1 * (4 - 12 / 6)) / (6 - 20 / 6).
-    assert variance_components(frame) == pytest.approx((44 / (6 - 20 / 6), 1, 2))
+    assert estimate_variance_components(frame) == pytest.approx((44 / (6 - 20 / 6), 1, 2))
 
 
 def test_components_of_many_surveys_are_on_average_those_they_were_drawn_from() -> None:
     components, rng = Components(3.0, 0.8, 0.3), np.random.default_rng(3)
     pairs = nested(SIZES, 3).drop(index=[1, 5, 8, 20, 40])
-    found = np.array([variance_components(pairs.assign(score=drawn(components, pairs, rng))) for _ in range(400)])
+    found = np.array([estimate_variance_components(pairs.assign(score=drawn(components, pairs, rng))) for _ in range(400)])
     assert (np.abs(found.mean(axis=0) - components) < 4.5 * found.std(axis=0) / 20).all()
 
 
@@ -58,7 +63,7 @@ def test_the_error_is_that_of_means_of_simulated_runs(segments: int) -> None:
     components, rng, runs = Components(0.0045, 0.0047, 0.007), np.random.default_rng(segments), 4_000
     pairs = nested(SIZES, segments)
     means = [drawn(components, pairs, rng).mean() for _ in range(runs)]
-    assert np.std(means) == pytest.approx(expected_error(components, pairs), rel=4.5 / np.sqrt(2 * runs))
+    assert np.std(means) == pytest.approx(compute_expected_error(components, pairs), rel=4.5 / np.sqrt(2 * runs))
 
 
 def test_differences_of_several_models_have_the_mean_of_those_of_every_two() -> None:
@@ -70,7 +75,7 @@ def test_differences_of_several_models_have_the_mean_of_those_of_every_two() -> 
         return float((value**2).sum())
 
     of_two = [spread(scores[one] - scores[other]) for one, other in combinations(scores, 2)]
-    of_each = [spread(own["score"].to_numpy()) for _, own in of_difference(rows).groupby("model_variant")]
+    of_each = [spread(own["score"].to_numpy()) for _, own in compute_difference_deviations(rows).groupby("model_variant")]
     assert np.mean(of_each) == pytest.approx(np.mean(of_two))
-    two = of_difference(rows[rows["model_variant"].isin(["a", "b"])])
+    two = compute_difference_deviations(rows[rows["model_variant"].isin(["a", "b"])])
     assert np.abs(two.loc[two["model_variant"] == "a", "score"]).tolist() == pytest.approx(np.abs(scores["a"] - scores["b"]))

@@ -9,7 +9,7 @@ import pytest
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.experiments import Experiment, asked_models, load_experiment
+from dtef_pipeline.survey.experiments import Experiment, load_experiment, resolve_asked_models
 from tests.conftest import ROOT
 
 SHIPPED = sorted((ROOT / "data" / "experiments").glob("*.yaml"))
@@ -133,7 +133,7 @@ class TestAsked:
         found = load(
             tmp_path, "conditions: [{name: cold, settings: {temperature: 0}}, {name: warm, settings: {temperature: 1}}]"
         )
-        asked = asked_models(found, MODELS, ["mini", "deep", "baseline/uniform"])
+        asked = resolve_asked_models(found, MODELS, ["mini", "deep", "baseline/uniform"])
         assert [(one.model, one.name, one.spec.name) for one in asked] == [
             ("mini", "cold", "mini"),
             ("mini", "warm", "mini@temperature=1"),
@@ -146,7 +146,7 @@ class TestAsked:
     def test_a_model_that_cannot_have_the_settings_is_named_with_the_condition(self, tmp_path: Path) -> None:
         found = load(tmp_path, "conditions: [{name: cold}, {name: warm, settings: {temperature: 1}}]")
         with pytest.raises(ConfigError, match=r"experiment 'e': condition 'warm': .*local/smollm2-135m samples nothing"):
-            asked_models(found, MODELS, ["local/smollm2-135m"])
+            resolve_asked_models(found, MODELS, ["local/smollm2-135m"])
 
     @pytest.mark.parametrize(
         ("conditions", "contexts"),
@@ -162,8 +162,8 @@ class TestAsked:
         with pytest.raises(
             ConfigError, match="experiment 'e': mini is asked the same in the conditions 'own' and 'said': allowed"
         ):
-            asked_models(found, MODELS, ["baseline/uniform", "mini"])
-        assert len(asked_models(found, MODELS, ["baseline/uniform"])) == 2
+            resolve_asked_models(found, MODELS, ["baseline/uniform", "mini"])
+        assert len(resolve_asked_models(found, MODELS, ["baseline/uniform"])) == 2
 
 
 class TestShipped:
@@ -172,4 +172,4 @@ class TestShipped:
         found = load_experiment(path)
         assert found.name == path.stem
         assert (found.models, found.rounds) == ([], [])
-        assert len(asked_models(found, MODELS, ["mini"])) == len(found.conditions)
+        assert len(resolve_asked_models(found, MODELS, ["mini"])) == len(found.conditions)

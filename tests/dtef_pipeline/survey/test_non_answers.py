@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.survey.answer_scales.scales import scale_of
+from dtef_pipeline.survey.answer_scales.scales import detect_scale
 
 NO_ANSWERS = [
     "Other/Don't know",
@@ -66,12 +66,12 @@ def test_an_option_that_is_no_answer_is_set_aside_in_every_list(option: str) -> 
     """`DK/Refused` stayed on the scale: the list was nominal, or the option was its end where the survey said ordinal."""
     for texts in (["Very good", "Good", "Bad", option], [option, "Red", "Blue"]):
         for stated in (None, "ordinal"):
-            assert [o for o, off in zip(texts, scale_of(texts, stated).dont_know, strict=True) if off] == [option]
+            assert [o for o, off in zip(texts, detect_scale(texts, stated).dont_know, strict=True) if off] == [option]
 
 
 @pytest.mark.parametrize("option", ANSWERS)
 def test_an_answer_is_not_taken_for_no_answer(option: str) -> None:
-    assert scale_of(["Red", option, "Blue"]).dont_know == (False, False, False)
+    assert detect_scale(["Red", option, "Blue"]).dont_know == (False, False, False)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_an_answer_is_not_taken_for_no_answer(option: str) -> None:
 def test_a_phrase_of_not_knowing_is_a_place_on_the_scale_where_the_others_are_degrees_of_it(options: str) -> None:
     """`I don't know anything about it` below `a lot` and `a little` was set aside."""
     texts = options.split(" | ")
-    scale = scale_of(texts)
+    scale = detect_scale(texts)
     assert (scale.kind, any(scale.dont_know)) == ("ordinal", False)
     assert scale.positions == tuple(range(1, len(texts) + 1))
 
@@ -116,4 +116,4 @@ def test_a_phrase_of_not_knowing_is_a_place_on_the_scale_where_the_others_are_de
     ],
 )
 def test_those_set_aside_have_no_position(options: str, positions: tuple[float | None, ...]) -> None:
-    assert scale_of(options.split(" | ")).positions == positions
+    assert detect_scale(options.split(" | ")).positions == positions

@@ -16,7 +16,7 @@ from dtef_pipeline.survey.attributes import segment
 from dtef_pipeline.survey.model import Answer, Question, Survey
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.quarantine import REASONS
-from dtef_pipeline.survey.scoring.references import reference_scores
+from dtef_pipeline.survey.scoring.references import compute_reference_scores
 
 CONCERN = ("More excited than concerned", "Equally concerned and excited", "More concerned than excited")
 Cell = tuple[tuple[float | None, ...], int | None]
@@ -183,7 +183,7 @@ def test_who_gives_no_answer_is_no_end_of_the_scale_and_who_knows_nothing_is(
     """`DK/Refused` was the far end of a stated scale (0.7688), `I don't know anything about it` was set aside (0.7)."""
     question = Question("q", "What do you think?", options, scale=stated)
     countries = {("country", name): [(each, 1000)] for name, each in zip(("Kenya", "Brazil", "Japan"), shares, strict=True)}
-    kenya = reference_scores(observe(survey(countries, [question])).responses, draws=2).to_pylist()[0]
+    kenya = compute_reference_scores(observe(survey(countries, [question])).responses, draws=2).to_pylist()[0]
     assert kenya[reference]["emd_normalized"] == pytest.approx(expected, abs=1e-5)
 
 

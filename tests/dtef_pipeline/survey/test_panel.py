@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from assets.survey.panel_file import known_panel
+from assets.survey.panel_file import load_known_panel
 from dtef_pipeline.asking.models import Budget, load_models
 from dtef_pipeline.drift.settings import DriftSettings, load_drift_settings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.panel import check_named, load_panel
-from dtef_pipeline.survey.settings import SurveySettings, panel_budgets, partitions_of_panel, resolve_panel
+from dtef_pipeline.survey.settings import SurveySettings, resolve_panel, resolve_panel_budgets, select_panel_partitions
 from resources.settings import Settings
 from tests.conftest import ROOT
 
@@ -37,7 +37,7 @@ def scored() -> list[tuple[str, str]]:
 def read(tmp_path: Path, text: str) -> SurveySettings:
     path = tmp_path / "panel.yaml"
     path.write_text(text, encoding="utf-8")
-    return known_panel(Settings.from_environment({"DTEF_PANEL": str(path)}))
+    return load_known_panel(Settings.read_environment({"DTEF_PANEL": str(path)}))
 
 
 def read_drift(tmp_path: Path, text: str) -> DriftSettings:
@@ -156,7 +156,7 @@ class TestReading:
     def test_the_shipped_example_can_be_used_as_it_is(self) -> None:
         panel = load_panel(ROOT / "data" / "panel.yaml")
         asked = {spec.name for spec in resolve_panel(panel, MODELS)}
-        assert set(panel_budgets(panel, MODELS)) <= asked
+        assert set(resolve_panel_budgets(panel, MODELS)) <= asked
 
 
 class TestModels:
@@ -173,11 +173,11 @@ class TestModels:
 
     def test_a_budget_is_for_the_model_as_it_is_asked_and_keeps_its_other_bounds(self) -> None:
         panel = SurveySettings(models=["pair"], budgets={"warm": Budget(max_cost_usd=1)})
-        assert panel_budgets(panel, MODELS) == {"warm@temperature=0": Budget(max_cost_usd=1, max_calls=7)}
+        assert resolve_panel_budgets(panel, MODELS) == {"warm@temperature=0": Budget(max_cost_usd=1, max_calls=7)}
 
 
 class TestPartitions:
     def test_without_a_choice_it_is_all_of_them_and_they_keep_their_order(self) -> None:
-        assert partitions_of_panel(SurveySettings(), KNOWN) == KNOWN
-        assert partitions_of_panel(SurveySettings(rounds=["T2"]), KNOWN) == KNOWN[2:]
-        assert partitions_of_panel(SurveySettings(segments=["country:chile"]), KNOWN) == [KNOWN[0], KNOWN[2]]
+        assert select_panel_partitions(SurveySettings(), KNOWN) == KNOWN
+        assert select_panel_partitions(SurveySettings(rounds=["T2"]), KNOWN) == KNOWN[2:]
+        assert select_panel_partitions(SurveySettings(segments=["country:chile"]), KNOWN) == [KNOWN[0], KNOWN[2]]

@@ -11,10 +11,10 @@ import pytest
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
+from dtef_pipeline.survey.baselines.baselines import NEIGHBOUR_BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from dtef_pipeline.survey.predictions import CALLS, baseline_rows, select_prompts
+from dtef_pipeline.survey.predictions import CALLS, build_baseline_rows, select_prompts
 from dtef_pipeline.survey.question_draw import Sample
 from dtef_pipeline.survey.tables import PREDICTIONS
 from tests.made.scores import survey_rows
@@ -24,7 +24,7 @@ WARM = ModelSpec(name="warm", model="openai/gpt", temperature=0.7)
 UNSET = ModelSpec(name="unset", model="openai/gpt", temperature=None)
 UNIFORM = ModelSpec(name="baseline/uniform", model="baseline/uniform")
 OTHERS = ModelSpec(name="baseline/leave-one-out-marginal", model="baseline/leave-one-out-marginal")
-NEAREST, BAYES = (ModelSpec(name=name, model=name) for name in OF_NEIGHBOURS)
+NEAREST, BAYES = (ModelSpec(name=name, model=name) for name in NEIGHBOUR_BASELINES)
 STORED = pa.schema(
     [
         ("request_key", pa.string()),
@@ -63,7 +63,7 @@ def stored(*keys: str, **given: Any) -> pa.Table:
 
 def answered(model: ModelSpec, prompts: pa.Table = PROMPTS, snapshot: str = "base", draws: int = 1, **given: Any) -> pa.Table:
     keys = [request.key for request in CALLS.requests(prompts, model, draws, snapshot)]
-    return CALLS.answered(prompts, model, draws, snapshot, stored(*dict.fromkeys(keys), **given), {})
+    return CALLS.build_answered_rows(prompts, model, draws, snapshot, stored(*dict.fromkeys(keys), **given), {})
 
 
 class TestSelectPrompts:
@@ -107,7 +107,7 @@ class TestSharedPrompts:
         assert [row["reading"]["place"] for row in rows] == [0, 0, 1, 1, 2, 2]
 
     def test_baselines_answer_in_the_order_of_the_survey_whatever_the_prompt(self) -> None:
-        rows = baseline_rows(as_batch(PROMPTS), SURVEY, UNIFORM, 1, "base", {})
+        rows = build_baseline_rows(as_batch(PROMPTS), SURVEY, UNIFORM, 1, "base", {})
         assert rows["reading"].null_count == len(rows) == 3
 
 
@@ -116,13 +116,13 @@ class TestAnsweredRows:
         keys = [request.key for request in CALLS.requests(PROMPTS, LLM, 1, "base")]
         texts = {key: f"[{place}, 1, 1]" for place, key in enumerate(keys)}
         responses = pa.concat_tables([stored("stranger"), *(stored(key, text=texts[key]) for key in reversed(keys))])
-        rows = CALLS.answered(PROMPTS, LLM, 1, "base", responses, {})
+        rows = CALLS.build_answered_rows(PROMPTS, LLM, 1, "base", responses, {})
         assert rows["response"].to_pylist() == list(texts.values())
 
     def test_no_answer_is_an_error_row_with_its_reason_and_the_others_stand(self) -> None:
         keys = [request.key for request in CALLS.requests(PROMPTS, LLM, 1, "base")]
         failures = {keys[1]: Failure(keys[1], "HTTP 400: too long", 1)}
-        rows = CALLS.answered(PROMPTS, LLM, 1, "base", stored(*keys[3:]), failures).to_pylist()
+        rows = CALLS.build_answered_rows(PROMPTS, LLM, 1, "base", stored(*keys[3:]), failures).to_pylist()
         assert [row["call_status"] for row in rows] == ["error"] * 3 + ["answered"] * 9
         assert (rows[1]["error"], rows[1]["attempts"], rows[1]["response"]) == ("HTTP 400: too long", 1, None)
         assert rows[0]["error"] == "was not asked: the run ended before its turn"
@@ -130,10 +130,10 @@ class TestAnsweredRows:
 
 class TestMerge:
     def test_models_of_earlier_runs_stay_and_answers_replace_errors(self) -> None:
-        failed = CALLS.answered(PROMPTS, LLM, 1, "base", stored(), {})
-        merged = CALLS.merged(CALLS.merged(PREDICTIONS.empty_table(), failed, PROMPTS), answered(WARM), PROMPTS)
+        failed = CALLS.build_answered_rows(PROMPTS, LLM, 1, "base", stored(), {})
+        merged = CALLS.merge_rows(CALLS.merge_rows(PREDICTIONS.empty_table(), failed, PROMPTS), answered(WARM), PROMPTS)
         assert merged["model"].to_pylist() == ["gpt"] * 12 + ["warm"] * 12
-        again = CALLS.merged(merged, answered(LLM), PROMPTS)
+        again = CALLS.merge_rows(merged, answered(LLM), PROMPTS)
         assert set(again["call_status"].to_pylist()) == {"answered"}
         assert len(again) == 24
 
@@ -141,7 +141,7 @@ class TestMerge:
         changed = build_blueprints(
             survey_rows({"question_text": "Something else?"}, *questions()[1:]), BlueprintOptions(("0",))
         )
-        merged = CALLS.merged(answered(LLM), answered(WARM, changed), changed)
+        merged = CALLS.merge_rows(answered(LLM), answered(WARM, changed), changed)
         kept = [row["question_id"] for row in merged.to_pylist() if row["model"] == "gpt"]
         assert kept == ["q1", "q2", "q3"]
 
@@ -151,8 +151,8 @@ class TestMerge:
         prompts = build_blueprints(survey, BlueprintOptions(("0", "5")))
         assert len(set(prompts["prompt_id"].to_pylist())) == 3
         new = answered(LLM, prompts)
-        merged = CALLS.merged(PREDICTIONS.empty_table(), new, prompts)
+        merged = CALLS.merge_rows(PREDICTIONS.empty_table(), new, prompts)
         assert merged["context_level"].to_pylist() == ["0", "5", "0", "5"]
-        assert CALLS.merged(merged, new, prompts).equals(merged)
+        assert CALLS.merge_rows(merged, new, prompts).equals(merged)
         zero = select_prompts(prompts, survey, context_levels=["0"])
-        assert CALLS.merged(merged, answered(LLM, zero), prompts).equals(merged)
+        assert CALLS.merge_rows(merged, answered(LLM, zero), prompts).equals(merged)

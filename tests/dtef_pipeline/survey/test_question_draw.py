@@ -20,7 +20,7 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.model import Answer, Question, Survey
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.predictions import select_prompts
-from dtef_pipeline.survey.question_draw import Sample, draw_order, segment_order, what_it_tells
+from dtef_pipeline.survey.question_draw import Sample, describe_draw, draw_order, draw_segment_order
 from tests.made.scores import score_row, scores_table, survey_rows
 
 COUNTS = np.array([False, False])
@@ -96,18 +96,18 @@ GD3 = of_round((13, 7, 5, 5, 4, 2, *[1] * 7), country=27, religion=7, age=5, con
 
 class TestSegments:
     def test_each_question_has_its_own_order_of_all_segments_whatever_the_order_of_rows(self) -> None:
-        order = segment_order("GD4", GD4)
+        order = draw_segment_order("GD4", GD4)
         assert all(sorted(of) == list(range(49)) for _, of in pd.Series(order).groupby(GD4["question_id"]))
         shuffled = GD4.sample(frac=1, random_state=3)
-        assert (pd.Series(segment_order("GD4", shuffled), shuffled.index).sort_index() == order).all()
-        assert (segment_order("GD5", GD4) != order).mean() > 0.9
-        assert (segment_order("GD4", GD4, seed=1) != order).mean() > 0.9
+        assert (pd.Series(draw_segment_order("GD4", shuffled), shuffled.index).sort_index() == order).all()
+        assert (draw_segment_order("GD5", GD4) != order).mean() > 0.9
+        assert (draw_segment_order("GD4", GD4, seed=1) != order).mean() > 0.9
 
     @pytest.mark.parametrize("number", [1, 4])
     @pytest.mark.parametrize("seed", [0])
     @pytest.mark.parametrize("pairs", [GD3, GD4], ids=["GD3", "GD4"])
     def test_attributes_and_segments_have_their_share_of_the_pairs(self, pairs: pd.DataFrame, number: int, seed: int) -> None:
-        drawn = pairs[segment_order("GD", pairs, seed) < number]
+        drawn = pairs[draw_segment_order("GD", pairs, seed) < number]
         shares = drawn["attribute"].value_counts(normalize=True) - pairs["attribute"].value_counts(normalize=True)
         assert shares.abs().max() < 0.04
         assert (drawn.groupby("question_id").size() == number).all()
@@ -120,7 +120,7 @@ class TestSegments:
     def test_pairs_that_no_board_needs_come_last(self) -> None:
         pairs = of_round((2,), country=5)
         off = pairs["segment"].isin(["country:1", "country:3"])
-        order = segment_order("GD4", pairs.assign(put_off=off))
+        order = draw_segment_order("GD4", pairs.assign(put_off=off))
         assert (order[off] >= 3).all()
         assert sorted(order) == sorted([*range(5)] * 2)
 
@@ -153,18 +153,18 @@ def in_batteries(*of: str, **given: object) -> pd.DataFrame:
 
 class TestWhatItTells:
     def test_enough_batteries_give_intervals_and_tiers(self) -> None:
-        said = what_it_tells(in_batteries(*"abcdefgabc"), MIN_CLUSTERS)
+        said = describe_draw(in_batteries(*"abcdefgabc"), MIN_CLUSTERS)
         assert said == "5 of 10 questions, in 5 of 7 batteries: enough for intervals, tests and tiers"
 
     def test_too_few_name_the_smallest_number_that_is_enough(self) -> None:
         questions = in_batteries(*"aabbccddee")
-        said = what_it_tells(questions, 8)
+        said = describe_draw(questions, 8)
         assert said.startswith("8 of 10 questions, in 4 of 5 batteries: too few")
         assert "(--questions 9 or more)" in said
-        assert "enough for intervals" in what_it_tells(questions, 9)
+        assert "enough for intervals" in describe_draw(questions, 9)
 
     def test_questions_of_which_a_sample_asks_no_segment_are_not_counted(self) -> None:
         order = [0, 1, 2, np.inf, 4, np.inf]
-        said = what_it_tells(in_batteries(*"abcdef", draw_order=order), None)
+        said = describe_draw(in_batteries(*"abcdef", draw_order=order), None)
         assert said.startswith("4 of 6 questions, in 4 of 6 batteries: too few")
         assert "--sample-segments" in said

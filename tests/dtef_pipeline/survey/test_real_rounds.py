@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.observe import Observed, observe
-from dtef_pipeline.survey.scoring.references import reference_scores
+from dtef_pipeline.survey.observe import ObservedRound, observe
+from dtef_pipeline.survey.scoring.references import compute_reference_scores
 
 #                segments, questions, pairs in the JSON, pairs of the folder with fewer than 10 respondents
 EXPECTED = {
@@ -25,7 +25,7 @@ CIRCULAR = {"GD1": 3, "GD2": 3, "GD3": 3, "GD4": 3, "GD5": 6}  # GD5 asks for AI
 
 CEILINGS = {"gender": 0.966, "environment": 0.95, "ageGroup": 0.93, "aiConcern": 0.95, "religion": 0.895, "country": 0.825}
 
-Both = dict[str, tuple[Observed, Observed]]
+Both = dict[str, tuple[ObservedRound, ObservedRound]]
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_ceilings_by_attribute_are_the_known_ones(published: Both) -> None:
     """Those of issue 4, within .01."""
     tables = [from_json.responses for from_json, _ in published.values()]
     attribute = np.concatenate([table["attribute"].to_pylist() for table in tables])
-    ceiling = np.concatenate([pc.struct_field(reference_scores(table)["ceiling"], "js").to_numpy() for table in tables])
+    ceiling = np.concatenate([pc.struct_field(compute_reference_scores(table)["ceiling"], "js").to_numpy() for table in tables])
     found = {name: float(ceiling[attribute == name].mean()) for name in np.unique(attribute).tolist()}
     assert found == pytest.approx(CEILINGS, abs=0.01)
     assert float(ceiling.mean()) == pytest.approx(0.87, abs=0.01)

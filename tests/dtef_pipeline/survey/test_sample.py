@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.observe import Observed, observe
+from dtef_pipeline.survey.observe import ObservedRound, observe
 from tests.conftest import ROOT
 
 ROUNDS = ROOT / "data" / "rounds"
 
 
 @pytest.fixture(scope="module")
-def sample() -> dict[str, Observed]:
+def sample() -> dict[str, ObservedRound]:
     return {name: observe(read_survey(ROUNDS / name)) for name in ("S1", "S2")}
 
 
 @pytest.mark.parametrize("name", ["S1", "S2"])
-def test_a_round_has_segments_scales_counts_and_one_of_each_special_case(sample: dict[str, Observed], name: str) -> None:
+def test_a_round_has_segments_scales_counts_and_one_of_each_special_case(sample: dict[str, ObservedRound], name: str) -> None:
     rows: list[dict[str, Any]] = sample[name].responses.to_pylist()
     assert len({r["segment"] for r in rows}) >= 12
     assert len({r["attribute"] for r in rows}) >= 4

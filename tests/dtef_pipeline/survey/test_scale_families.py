@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.survey.answer_scales.scales import scale_of
+from dtef_pipeline.survey.answer_scales.scales import detect_scale
 
 BY_WHAT_IS_NOT_SHARED = [
     "All of the fields are mown | Some are mown and some are not | None of the fields are mown",
@@ -143,26 +143,26 @@ def test_ordered_lists_are_ordinal_in_both_directions(options: str) -> None:
     """`Top priority | Some priority | No priority` was nominal."""
     texts = options.split(" | ")
     for listed in (texts, texts[::-1]):
-        scale = scale_of(listed)
+        scale = detect_scale(listed)
         assert (scale.kind, scale.positions) == ("ordinal", tuple(range(1, len(texts) + 1)))
 
 
 @pytest.mark.parametrize("options", SEVERAL_THINGS)
 def test_lists_of_several_things_are_nominal(options: str) -> None:
-    assert scale_of(options.split(" | ")).kind == "nominal"
+    assert detect_scale(options.split(" | ")).kind == "nominal"
 
 
 @pytest.mark.parametrize("options", OPPOSITES_OF_TWO_OBJECTS)
 def test_opposite_words_about_two_objects_are_no_scale(options: str) -> None:
     """`Improve schools | Worsen traffic | No effect` was a scale of three, wherever its middle stood."""
     first, second, middle = options.split(" | ")
-    assert scale_of([first, second, middle]).kind == "nominal"
-    assert scale_of([first, middle, second]).kind == "nominal"
+    assert detect_scale([first, second, middle]).kind == "nominal"
+    assert detect_scale([first, middle, second]).kind == "nominal"
 
 
 @pytest.mark.parametrize("options", MIDDLE_LAST)
 def test_a_middle_that_is_listed_last_stands_between_the_others(options: str) -> None:
     """`Too much | Not enough | About right` was nominal."""
     for texts in (options.split(" | "), [*options.split(" | "), "Refused"]):
-        scale = scale_of(texts)
+        scale = detect_scale(texts)
         assert (scale.kind, scale.positions) == ("ordinal", (1, 2, 1.5, None)[: len(texts)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.survey.answer_scales.scales import scale_of
+from dtef_pipeline.survey.answer_scales.scales import detect_scale
 
 ORDINAL = [
     "Strongly Distrust | Somewhat Distrust | Neither Trust Nor Distrust | Somewhat Trust | Strongly Trust",
@@ -158,13 +158,13 @@ NOMINAL = [
 @pytest.mark.parametrize("options", ORDINAL + OF_OTHER_SURVEYS + OF_MORE_SURVEYS)
 def test_ordered_lists_are_ordinal_in_both_directions(options: str) -> None:
     texts = options.split(" | ")
-    assert scale_of(texts).kind == "ordinal"
-    assert scale_of(texts[::-1]).kind == "ordinal"
+    assert detect_scale(texts).kind == "ordinal"
+    assert detect_scale(texts[::-1]).kind == "ordinal"
 
 
 @pytest.mark.parametrize("options", NOMINAL)
 def test_other_lists_are_nominal(options: str) -> None:
-    assert scale_of(options.split(" | ")).kind == "nominal"
+    assert detect_scale(options.split(" | ")).kind == "nominal"
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_other_lists_are_nominal(options: str) -> None:
 )
 def test_do_not_know_is_set_aside_but_a_neutral_middle_is_not(options: str, kind: str, aside: list[str] | None) -> None:
     texts = options.split(" | ")
-    scale = scale_of(texts)
+    scale = detect_scale(texts)
     assert scale.kind == kind
     expected = texts[-2:] if aside is None else aside
     assert [o for o, off in zip(texts, scale.dont_know, strict=True) if off] == expected
@@ -200,6 +200,6 @@ def test_do_not_know_is_set_aside_but_a_neutral_middle_is_not(options: str, kind
 
 
 def test_a_stated_scale_is_taken_as_stated() -> None:
-    scale = scale_of(["Red", "Blue", "Don't know"], stated="ordinal")
+    scale = detect_scale(["Red", "Blue", "Don't know"], stated="ordinal")
     assert (scale.kind, scale.dont_know) == ("ordinal", (False, False, True))
     assert scale.reason.startswith('stated by the survey; set aside: "Don\'t know"')

@@ -8,7 +8,7 @@ import pytest
 
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.observe import observe
-from dtef_pipeline.survey.shares import MULTI_SELECT, has_several_answers, sum_tolerance, without_multi_select
+from dtef_pipeline.survey.shares import MULTI_SELECT, has_several_answers, remove_multi_select, sum_tolerance
 
 HEADER = "round,question,option,attribute,value,percent,n\n"
 
@@ -93,7 +93,7 @@ def test_texts_that_ask_for_one_answer(text: str) -> None:
 def test_one_segment_above_what_rounding_explains_drops_the_question(tmp_path: Path) -> None:
     """A multi-select question was scored in the segments whose percentages happened to sum to about 100."""
     questions = {"Good?": {"Kenya": [60, 40], "Peru": [50, 50]}, "Which of these": {"Kenya": [60, 40.5], "Peru": [70, 55]}}
-    survey = without_multi_select(read_survey(survey_file(tmp_path, questions)))
+    survey = remove_multi_select(read_survey(survey_file(tmp_path, questions)))
     assert [q.text for q in survey.questions] == ["Good?"]
     assert {a.question_id for a in survey.answers} == {"Good?"}
     (finding,) = survey.findings

@@ -10,7 +10,7 @@ import pytest
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.model import Survey
-from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS, whole
+from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS, require_whole_survey
 
 POLL = "Poll Single Select"
 HALF = ("50.0%", "50.0%")
@@ -21,12 +21,17 @@ WriteCsv = Callable[[Path, Sequence[Sequence[object]]], Path]
 
 def refused(survey: Survey) -> str:
     with pytest.raises(SurveyError) as raised:
-        whole(survey)
+        require_whole_survey(survey)
     return str(raised.value)
 
 
 def warnings(survey: Survey, code: str) -> list[str]:
-    return [item for f in whole(survey, [code]).findings if (f.code, f.level) == (code, "warning") for item in f.items]
+    return [
+        item
+        for f in require_whole_survey(survey, [code]).findings
+        if (f.code, f.level) == (code, "warning")
+        for item in f.items
+    ]
 
 
 @pytest.fixture
@@ -76,7 +81,7 @@ def test_attributes_that_the_guide_asks_for_and_no_column_has_stop_a_round(round
     assert "attributes that GD9_discussion_guide.csv asks for: 1 attribute: gender: Your" in said
     assert "columns that were not read: Sex: F, Sex: M" in said
     assert ALLOWANCES[MISSING_ATTRIBUTES] in said
-    assert whole(survey, ALLOWANCES)
+    assert require_whole_survey(survey, ALLOWANCES)
 
 
 LONG = ["round", "question", "option", "attribute", "value", "percent", "n"]
@@ -103,10 +108,10 @@ def test_options_are_missing_where_segments_with_most_respondents_fall_short(
     survey = read_survey(write_csv(tmp_path / "long.csv", [LONG, *whole_question, *rows]))
     if cut:
         assert "options are missing: 1 question: Which?" in refused(survey)
-        left = whole(survey, ALLOWANCES)
+        left = require_whole_survey(survey, ALLOWANCES)
         assert ([q.text for q in left.questions], {a.question_id for a in left.answers}) == (["Good?"], {"Good?"})
     else:
-        assert len(whole(survey).questions) == 2
+        assert len(require_whole_survey(survey).questions) == 2
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2])
@@ -122,7 +127,7 @@ def test_an_option_of_the_guide_that_has_no_row_stops_a_round(round_directory: W
     assert "GD9_discussion_guide.csv lists options that GD9_aggregate_standardized.csv lacks: 1 question: " in said
     assert f"Is it good?: {listed[lost]}; " in said
     write_csv(folder / "GD9_discussion_guide.csv", [header, [*entry, *(f"{option}, really" for option in options)]])
-    assert whole(read_survey(folder)).questions
+    assert require_whole_survey(read_survey(folder)).questions
 
 
 def test_counts_and_guide_that_lack_questions_stop_a_round(round_directory: Write, write_csv: WriteCsv) -> None:
@@ -145,7 +150,7 @@ def test_segments_that_the_counts_have_and_no_column_are_named_with_their_share(
     table = folder / "GD9_segment_counts_by_question.csv"
     header, cells = ",".join(["Question ID", "Question Text", *counts]), ",".join(["q1", "", *map(str, counts.values())])
     table.write_text(f"{header}\n{cells}\n", encoding="utf-8")
-    (found,) = [f for f in whole(read_survey(folder)).findings if f.level == "error"]
+    (found,) = [f for f in require_whole_survey(read_survey(folder)).findings if f.level == "error"]
     assert found.code == "lost-column"
     assert found.items == ("O3: Male (40 of 100 respondents, 40%)", "O7: Chile (30 of 100 respondents, 30%)")
     table.write_text(f"{header},O4: Urban,O1: French\n{cells},55,55\n", encoding="utf-8")
@@ -191,7 +196,7 @@ def test_segments_that_a_question_lists_are_named_where_many_respondents_are_in_
 def test_the_published_rounds_are_whole(shared: Path) -> None:
     for number in range(1, 6):
         for path in (shared / "global-dialogues" / f"GD{number}", shared / "surveys" / f"gd{number}.json"):
-            assert {f.level for f in whole(read_survey(path)).findings} <= {"info"}
+            assert {f.level for f in require_whole_survey(read_survey(path)).findings} <= {"info"}
 
 
 def published(shared: Path, name: str, folder: Path) -> tuple[Path, list[str], list[int]]:

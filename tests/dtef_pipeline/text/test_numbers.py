@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.text.aligned import aligned, aligned_lower
-from dtef_pipeline.text.numbers import as_json_number, in_figures, number_of, numbers_in_lower, same_number
-from dtef_pipeline.text.spoken_numbers import number_at
+from dtef_pipeline.text.aligned import align_lower, align_text
+from dtef_pipeline.text.numbers import convert_to_json_number, find_numbers, format_figures, is_same_number, parse_exact_number
+from dtef_pipeline.text.spoken_numbers import read_number_at
 
 BELOW_TWENTY_SPELLED = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
@@ -36,7 +36,7 @@ def spelled(number: int, joiner: str, conjunction: str) -> str:
 
 
 def values(text: str) -> list[str]:
-    return [in_figures(found.value) for found in numbers_in_lower(aligned_lower(text))]
+    return [format_figures(found.value) for found in find_numbers(align_lower(text))]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def values(text: str) -> list[str]:
     ],
 )
 def test_one_number_has_its_exact_value(text: str, value: Fraction | int) -> None:
-    assert number_of(text) == value
+    assert parse_exact_number(text) == value
 
 
 NO_NUMBERS = (
@@ -90,7 +90,7 @@ NO_NUMBERS = (
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
 def test_what_is_not_one_number_is_none(text: str) -> None:
-    assert number_of(text) is None
+    assert parse_exact_number(text) is None
 
 
 @pytest.mark.parametrize(
@@ -122,47 +122,47 @@ def test_numbers_of_a_text_come_in_order(text: str, expected: list[str]) -> None
 
 def test_what_a_number_is_may_not_be_clear() -> None:
     texts = ("at 1,23 and 5", "2^n", "two dozen", "half a dozen", "a dozen")
-    found = [(text[one.start : one.end], one.is_clear) for text in texts for one in numbers_in_lower(aligned_lower(text))]
+    found = [(text[one.start : one.end], one.is_clear) for text in texts for one in find_numbers(align_lower(text))]
     assert found == [("1,23", False), ("5", True), ("2", False), *((text, False) for text in texts[2:])]
-    assert [one.value for text in texts[2:] for one in numbers_in_lower(aligned_lower(text))] == [24, 6, 12]
+    assert [one.value for text in texts[2:] for one in find_numbers(align_lower(text))] == [24, 6, 12]
 
 
 def test_words_of_a_list_are_read_from_a_place_on() -> None:
-    assert number_at(["seventy", "two", "clips"]) == (72, 2)
-    assert number_at(["in", "a", "hundred", "and", "five", "years"], 1) == (105, 5)
-    assert number_at(["clips"]) is None
-    assert number_at(["a", "car"]) is None
-    assert number_at([], 3) is None
+    assert read_number_at(["seventy", "two", "clips"]) == (72, 2)
+    assert read_number_at(["in", "a", "hundred", "and", "five", "years"], 1) == (105, 5)
+    assert read_number_at(["clips"]) is None
+    assert read_number_at(["a", "car"]) is None
+    assert read_number_at([], 3) is None
 
 
 @given(st.integers(-(10**11), 10**11), st.sampled_from(["-", " "]), st.sampled_from([" ", " and "]))
 def test_any_number_is_read_back_from_its_words(number: int, joiner: str, conjunction: str) -> None:
     words = spelled(number, joiner, conjunction)
-    assert number_of(words) == number
-    assert number_at(words.replace("-", " ").split()) == (number, len(words.replace("-", " ").split()))
-    assert [found.value for found in numbers_in_lower(f"she has {words} of them")] in ([number], [-number])
+    assert parse_exact_number(words) == number
+    assert read_number_at(words.replace("-", " ").split()) == (number, len(words.replace("-", " ").split()))
+    assert [found.value for found in find_numbers(f"she has {words} of them")] in ([number], [-number])
 
 
 @given(st.decimals(-(10**12), 10**12, allow_nan=False, allow_infinity=False, places=4))
 def test_any_decimal_is_read_back_from_its_figures(number: object) -> None:
     exact = Fraction(str(number))
-    assert number_of(f"{number:,f}") == number_of(f"${number}") == number_of(f"{number}%") == exact
-    assert number_of(in_figures(exact)) == exact
+    assert parse_exact_number(f"{number:,f}") == parse_exact_number(f"${number}") == parse_exact_number(f"{number}%") == exact
+    assert parse_exact_number(format_figures(exact)) == exact
 
 
 @given(st.fractions())
 def test_figures_are_one_spelling_for_one_value(value: Fraction) -> None:
-    assert Fraction(in_figures(value)) == value
+    assert Fraction(format_figures(value)) == value
 
 
 @given(st.text(st.sampled_from("0123456789.,:/-+$%eE xone hundred½minus and a ^10*\n\ud800\x00")) | st.text())
 def test_every_place_lies_in_the_text_and_none_overlaps(text: str) -> None:
-    assert len(aligned(text)) == len(aligned_lower(text)) == len(text)
+    assert len(align_text(text)) == len(align_lower(text)) == len(text)
     passed = 0
-    for found in numbers_in_lower(aligned_lower(text)):
+    for found in find_numbers(align_lower(text)):
         assert passed <= found.start < found.end <= len(text)
         passed = found.end
-        as_json_number(found.value)
+        convert_to_json_number(found.value)
 
 
 PIECES = (
@@ -173,7 +173,7 @@ PIECES = (
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_a_long_text_of_one_piece_is_read(piece: str) -> None:
-    for _ in numbers_in_lower(piece * (100_000 // len(piece))):
+    for _ in find_numbers(piece * (100_000 // len(piece))):
         pass
 
 
@@ -190,11 +190,11 @@ def test_a_long_text_of_one_piece_is_read(piece: str) -> None:
     ],
 )
 def test_numbers_are_the_same_up_to_a_millionth(a: str, b: str, same: bool) -> None:
-    assert same_number(Fraction(a), Fraction(b)) is same
+    assert is_same_number(Fraction(a), Fraction(b)) is same
 
 
 def test_whole_numbers_are_whole_in_json() -> None:
-    assert repr(as_json_number(Fraction(72))) == "72"
-    assert repr(as_json_number(Fraction(144, 2))) == "72"
-    assert repr(as_json_number(Fraction(74, 5))) == "14.8"
-    assert isinstance(as_json_number(Fraction(10) ** 60), float)
+    assert repr(convert_to_json_number(Fraction(72))) == "72"
+    assert repr(convert_to_json_number(Fraction(144, 2))) == "72"
+    assert repr(convert_to_json_number(Fraction(74, 5))) == "14.8"
+    assert isinstance(convert_to_json_number(Fraction(10) ** 60), float)

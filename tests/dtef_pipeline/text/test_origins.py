@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.text.origins import Origin, listed_hosts, origin, read_origin, served_hosts
+from dtef_pipeline.text.origins import Origin, list_served_hosts, parse_hosts, parse_origin, read_origin
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from dtef_pipeline.text.origins import Origin, listed_hosts, origin, read_origin
     ],
 )
 def test_equal_spellings_of_an_authority_are_one_origin(scheme: str, authority: str, read: Origin) -> None:
-    assert origin(scheme, authority) == read
+    assert parse_origin(scheme, authority) == read
     assert read_origin(f"{scheme}://{authority}") == read
 
 
@@ -26,7 +26,7 @@ def test_equal_spellings_of_an_authority_are_one_origin(scheme: str, authority: 
     "authority", ["", ":80", "a b", "user@host", "host/path", "host:port", "host:80\n", "::1", "host\n", "h:1:2"]
 )
 def test_what_is_no_host_is_no_origin(authority: str) -> None:
-    assert origin("http", authority) is None
+    assert parse_origin("http", authority) is None
     assert read_origin(f"http://{authority}") is None
 
 
@@ -36,13 +36,13 @@ def test_an_origin_is_of_a_page_over_http(header: str) -> None:
 
 
 def test_hosts_of_a_setting_are_names() -> None:
-    assert listed_hosts(" A.example:8443, b.example a.example,::1 ") == ("a.example", "b.example", "[::1]")
-    assert listed_hosts("  ") == ()
+    assert parse_hosts(" A.example:8443, b.example a.example,::1 ") == ("a.example", "b.example", "[::1]")
+    assert parse_hosts("  ") == ()
     for wrong in ("https://a.example", "*.example", "a.example/x"):
         with pytest.raises(ValueError, match=r"example"):
-            listed_hosts(wrong)
+            parse_hosts(wrong)
 
 
 def test_a_server_is_known_by_what_it_is_bound_to() -> None:
-    assert served_hosts("192.0.2.1") == ("localhost", "127.0.0.1", "[::1]", "192.0.2.1")
-    assert served_hosts("::1") == ("localhost", "127.0.0.1", "[::1]")
+    assert list_served_hosts("192.0.2.1") == ("localhost", "127.0.0.1", "[::1]", "192.0.2.1")
+    assert list_served_hosts("::1") == ("localhost", "127.0.0.1", "[::1]")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.plain import strip_thinking
 
 FENCE = "```"
 CHANNELS = "<|channel|>analysis<|message|>We think.<|end|><|start|>assistant<|channel|>final<|message|>Yes.<|return|>"
@@ -37,7 +37,7 @@ CHANNELS = "<|channel|>analysis<|message|>We think.<|end|><|start|>assistant<|ch
     ],
 )
 def test_thinking_is_left_out(text: str, answer: str) -> None:
-    assert without_thinking(text).strip() == answer
+    assert strip_thinking(text).strip() == answer
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_thinking_is_left_out(text: str, answer: str) -> None:
     ],
 )
 def test_a_quoted_tag_hides_nothing(text: str) -> None:
-    assert without_thinking(text) == text
+    assert strip_thinking(text) == text
 
 
 @given(
@@ -61,7 +61,7 @@ def test_a_quoted_tag_hides_nothing(text: str) -> None:
 )
 def test_what_is_left_is_part_of_the_text(pieces: list[str]) -> None:
     text = "".join(pieces)
-    assert all(line in text for line in without_thinking(text).split("\n"))
+    assert all(line in text for line in strip_thinking(text).split("\n"))
 
 
 @pytest.mark.parametrize("piece", ["<think>", "` </think>\n", "`<think>`", "\n```x</think>", "analysis "])
@@ -70,6 +70,6 @@ def test_the_time_is_linear(piece: str) -> None:
     seconds = []
     for times in (2_000, 40_000):
         began = time.process_time()
-        without_thinking(piece * times + "<think>")
+        strip_thinking(piece * times + "<think>")
         seconds.append(time.process_time() - began)
     assert seconds[1] < 100 * max(seconds[0], 0.002)

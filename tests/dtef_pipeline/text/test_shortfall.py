@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.text.shortfall import shortfall
+from dtef_pipeline.text.shortfall import describe_shortfall
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from dtef_pipeline.text.shortfall import shortfall
     ],
 )
 def test_it_says_how_many_came_and_what_became_of_the_others(counts: tuple[int, int, int, int], said: str) -> None:
-    assert shortfall(*counts, ("episode", "played")) == said
+    assert describe_shortfall(*counts, ("episode", "played")) == said

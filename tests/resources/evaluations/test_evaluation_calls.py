@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from assets.evaluations.ended_runs import Ending, with_calls
-from resources.evaluations.evaluation_calls import CallCounts, StageCalls, calls_left, calls_told
-from resources.evaluations.evaluation_counts import without_float_noise
+from assets.evaluations.ended_runs import Ending, add_call_counts
+from resources.evaluations.evaluation_calls import CallCounts, StageCalls, count_calls_left, sum_reported_calls
+from resources.evaluations.evaluation_counts import round_dollars
 from resources.evaluations.evaluation_store import Event
 
 SENTENCES = [
@@ -28,7 +28,7 @@ SENTENCES = [
 
 
 def told(stage: str, calls: StageCalls) -> Event:
-    return Event(1, "item", {"stage": stage, **calls.as_json()}, datetime(2026, 1, 1, tzinfo=UTC))
+    return Event(1, "item", {"stage": stage, **calls.build_json()}, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def said(kind: Any, **data: Any) -> Event:
@@ -37,23 +37,23 @@ def said(kind: Any, **data: Any) -> Event:
 
 @pytest.mark.parametrize(("calls", "sentence"), SENTENCES)
 def test_what_was_not_answered_is_said_in_a_sentence(calls: StageCalls, sentence: str | None) -> None:
-    assert calls.unanswered == sentence
-    found = calls_told([told("answers", calls)])
+    assert calls.unanswered_note == sentence
+    found = sum_reported_calls([told("answers", calls)])
     assert found
-    assert found.unanswered == sentence
+    assert found.unanswered_note == sentence
     assert found.stages == {"answers": calls}
 
 
 def test_several_stages_are_named_and_summed() -> None:
     some, none = StageCalls(CallCounts(3, 1, 0)), StageCalls(CallCounts(0, 0, 2))
-    found = calls_told([told("responses", some), told("judgements", none)])
+    found = sum_reported_calls([told("responses", some), told("judgements", none)])
     assert found
-    assert found.unanswered == (
+    assert found.unanswered_note == (
         "responses: 1 of 4 requests was not answered: 1 failed; "
         "judgements: none of 2 requests was answered: 2 were left out as the budget ended"
     )
     assert not found.is_without_answer
-    assert found.as_json() == {
+    assert found.build_json() == {
         "asked": 6,
         "answered": 3,
         "failed": 1,
@@ -67,14 +67,14 @@ def test_several_stages_are_named_and_summed() -> None:
 
 def test_of_a_stage_that_tells_again_the_last_word_holds() -> None:
     first, last = StageCalls(CallCounts(1, 3, 0), "m: gone"), StageCalls(CallCounts(4, 0, 0))
-    found = calls_told([told("answers", first), said("item", restarted=True), told("answers", last)])
+    found = sum_reported_calls([told("answers", first), said("item", restarted=True), told("answers", last)])
     assert found
     assert found.counts == CallCounts(4, 0, 0)
 
 
 def test_where_nobody_was_asked_nothing_is_told() -> None:
     """Events of older code have no counts either."""
-    assert calls_told([said("queued"), said("item", stage="answers", answered=3, of=4), said("completed")]) is None
+    assert sum_reported_calls([said("queued"), said("item", stage="answers", answered=3, of=4), said("completed")]) is None
 
 
 def test_what_a_cancel_left_unasked_is_told() -> None:
@@ -84,16 +84,16 @@ def test_what_a_cancel_left_unasked_is_told() -> None:
         said("item", stage="moves", answered=58, failed=0, skipped=0, of=640),
         told("moves", StageCalls(CallCounts(59, 0, 0))),
     ]
-    assert calls_left(events[:1]) == 0
-    assert calls_left(events[:2]) == 640
-    assert calls_left(events) == 581
-    end = with_calls(Ending("cancelled", {}), calls_told(events), calls_left(events))
+    assert count_calls_left(events[:1]) == 0
+    assert count_calls_left(events[:2]) == 640
+    assert count_calls_left(events) == 581
+    end = add_call_counts(Ending("cancelled", {}), sum_reported_calls(events), count_calls_left(events))
     assert end.data["warning"] == "at least 581 further requests were not made before the end"
-    assert "warning" not in with_calls(Ending("completed", {}), calls_told(events), 581).data
+    assert "warning" not in add_call_counts(Ending("completed", {}), sum_reported_calls(events), 581).data
 
 
 def test_dollars_are_told_without_the_noise_of_floats() -> None:
     noisy = sum([0.1] * 3)
-    assert (repr(noisy), repr(without_float_noise(noisy))) == ("0.30000000000000004", "0.3")
-    assert without_float_noise(2.5e-7) == pytest.approx(2.5e-7)
-    assert without_float_noise(None) is None
+    assert (repr(noisy), repr(round_dollars(noisy))) == ("0.30000000000000004", "0.3")
+    assert round_dollars(2.5e-7) == pytest.approx(2.5e-7)
+    assert round_dollars(None) is None

@@ -8,12 +8,12 @@ import pytest
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import IdempotencyConflict, UnknownEvaluation
-from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
+from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from resources.votes.vote_tables import actions
 from tests.made.told_runs import TOLD_LOG, tell
 from tests.resources.broken_commits import break_after_commit
 
-ASKED = [AskedRun("poker/kuhn", {"persona": "bold"}), AskedRun("poker/kuhn", {"persona": "cautious"})]
+ASKED = [RunSpec("poker/kuhn", {"persona": "bold"}), RunSpec("poker/kuhn", {"persona": "cautious"})]
 
 
 @pytest.fixture
@@ -54,15 +54,15 @@ def test_the_same_key_is_the_same_evaluation(store: EvaluationStore) -> None:
 def test_nothing_comes_after_the_end(store: EvaluationStore) -> None:
     queue = submitted(store)
     tell(store, queue, "started", {})
-    assert [one.queue_id for one in store.unended()] == [queue]
+    assert [one.queue_id for one in store.open_evaluations()] == [queue]
     assert store.end(queue, "failed", {"why": "dead"})
     assert not store.end(queue, "completed", {})
     tell(store, queue, "item", {"told": "late"})
-    assert store.unended() == []
+    assert store.open_evaluations() == []
     events = store.events(queue)
     assert [(one.seq, one.kind) for one in events] == [(1, "queued"), (2, "started"), (3, "failed")]
     assert store.events(queue, after=2) == events[2:]
-    assert store.brief_events([queue])[queue][1].happened_at == events[1].happened_at
+    assert store.list_brief_events([queue])[queue][1].happened_at == events[1].happened_at
 
 
 def test_those_that_wait_stand_in_their_order(store: EvaluationStore) -> None:

@@ -7,7 +7,7 @@ import pytest
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.errors import GatewayError, UnpricedModels
 from resources.gateway import askable
-from resources.gateway.askable import quick_problem, refuse_early
+from resources.gateway.askable import find_quick_problem, refuse_early
 from resources.gateway.budget import Accounts
 from resources.responses.store import ResponseStore
 from tests.made.responses import response
@@ -50,15 +50,17 @@ def test_the_quick_look_loads_no_litellm_where_a_key_or_an_address_is_named(
     spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("resources.gateway.litellm_transport.load_litellm", lambda: pytest.fail("litellm was loaded"))
-    assert quick_problem(spec, {"M_KEY": "k", "OPENAI_API_KEY": "k"}) is None
+    assert find_quick_problem(spec, {"M_KEY": "k", "OPENAI_API_KEY": "k"}) is None
 
 
 def test_the_key_of_a_bare_litellm_string_is_looked_for_too() -> None:
-    assert quick_problem(ModelSpec(name="m", model="openai/gpt-4.1"), {}) == "environment variable OPENAI_API_KEY is not set"
-    assert quick_problem(ModelSpec(name="m", model="nobody/gpt"), {}) is not None
+    assert (
+        find_quick_problem(ModelSpec(name="m", model="openai/gpt-4.1"), {}) == "environment variable OPENAI_API_KEY is not set"
+    )
+    assert find_quick_problem(ModelSpec(name="m", model="nobody/gpt"), {}) is not None
 
 
 def test_baselines_and_the_local_model_need_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert quick_problem(ModelSpec(name="u", model="baseline/uniform"), {}) is None
+    assert find_quick_problem(ModelSpec(name="u", model="baseline/uniform"), {}) is None
     monkeypatch.setattr(askable.LocalTransport, "problem", lambda self, spec: "the package is not installed")
-    assert quick_problem(ModelSpec(name="l", model="local/smollm2-135m"), {}) == "the package is not installed"
+    assert find_quick_problem(ModelSpec(name="l", model="local/smollm2-135m"), {}) == "the package is not installed"

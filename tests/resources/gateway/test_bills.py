@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
-from resources.gateway.bills import Bill, bill_of
+from resources.gateway.bills import Bill, parse_bill
 from resources.gateway.prices import FREE, Price, price
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, completion
@@ -29,24 +29,24 @@ TOKENS = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
 )
 def test_cached_prompt_tokens_are_charged_at_their_own_price(told: dict[str, Any]) -> None:
     """They were booked at the full price: 14,000 for 6,800."""
-    bill = bill_of(TOKENS | told, PRICE)
+    bill = parse_bill(TOKENS | told, PRICE)
     assert bill.cached_tokens == 800
     assert bill.cost_usd == pytest.approx((200 * 10 + 800 * 1 + 100 * 40) / 1e6)
 
 
 @pytest.mark.parametrize("cached", [None, 99.0])
 def test_a_cached_token_never_costs_more_than_another(cached: float | None) -> None:
-    bill = bill_of(TOKENS | {"cached_tokens": 800}, Price(10.0, 40.0, cached))
+    bill = parse_bill(TOKENS | {"cached_tokens": 800}, Price(10.0, 40.0, cached))
     assert bill.cost_usd == pytest.approx((1000 * 10 + 100 * 40) / 1e6)
 
 
 def test_more_cached_tokens_than_the_prompt_has_are_those_of_the_prompt() -> None:
-    assert bill_of(TOKENS | {"cached_tokens": 5000}, PRICE).cached_tokens == 1000
+    assert parse_bill(TOKENS | {"cached_tokens": 5000}, PRICE).cached_tokens == 1000
 
 
 def test_thinking_is_kept_and_charged_once() -> None:
-    within = bill_of(TOKENS | {"completion_tokens_details": {"reasoning_tokens": 60}}, PRICE)
-    beside = bill_of({**TOKENS, "total_tokens": 1160, "completion_tokens_details": {"reasoning_tokens": 60}}, PRICE)
+    within = parse_bill(TOKENS | {"completion_tokens_details": {"reasoning_tokens": 60}}, PRICE)
+    beside = parse_bill({**TOKENS, "total_tokens": 1160, "completion_tokens_details": {"reasoning_tokens": 60}}, PRICE)
     assert (within.reasoning_tokens, beside.reasoning_tokens) == (60, 60)
     assert within.cost_usd == pytest.approx((1000 * 10 + 100 * 40) / 1e6)
     assert beside.cost_usd == pytest.approx((1000 * 10 + 160 * 40) / 1e6)
@@ -64,25 +64,25 @@ def test_thinking_is_kept_and_charged_once() -> None:
 )
 @pytest.mark.parametrize("price", [None, PRICE])
 def test_a_stated_cost_counts_before_any_price(told: dict[str, Any], reported: float, price: Price | None) -> None:
-    bill = bill_of(TOKENS | told, price)
+    bill = parse_bill(TOKENS | told, price)
     assert (bill.cost_usd, bill.reported_cost_usd) == (reported, reported)
 
 
 def test_a_stated_cost_of_0_counts_where_no_price_says_otherwise() -> None:
-    assert bill_of(TOKENS | {"cost": 0}, None).cost_usd == 0
-    assert bill_of(TOKENS | {"cost": 0}, Price(0, 0)).cost_usd == 0
-    assert bill_of(TOKENS | {"cost": 0}, PRICE).cost_usd == pytest.approx((1000 * 10 + 100 * 40) / 1e6)
+    assert parse_bill(TOKENS | {"cost": 0}, None).cost_usd == 0
+    assert parse_bill(TOKENS | {"cost": 0}, Price(0, 0)).cost_usd == 0
+    assert parse_bill(TOKENS | {"cost": 0}, PRICE).cost_usd == pytest.approx((1000 * 10 + 100 * 40) / 1e6)
 
 
 @pytest.mark.parametrize("usage", [None, "much", [], {"cost": "much"}, {"cost": -1}, {"cost": True}, {"cost": float("nan")}])
 def test_a_usage_that_states_nothing_is_no_bill(usage: object) -> None:
-    assert bill_of(usage, PRICE) == Bill()
-    assert bill_of(usage, PRICE).stated is None
+    assert parse_bill(usage, PRICE) == Bill()
+    assert parse_bill(usage, PRICE).stated is None
 
 
 def test_a_header_of_a_proxy_states_the_cost() -> None:
-    assert bill_of(TOKENS, None, "0.25").cost_usd == 0.25
-    assert bill_of(TOKENS | {"cost": 0.5}, None, "0.25").cost_usd == 0.5
+    assert parse_bill(TOKENS, None, "0.25").cost_usd == 0.25
+    assert parse_bill(TOKENS | {"cost": 0.5}, None, "0.25").cost_usd == 0.5
 
 
 @pytest.mark.parametrize("transport", ["direct", "litellm"])

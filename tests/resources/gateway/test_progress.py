@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from resources.gateway.progress import LoggedProgress, ModelProgress, PartsProgress, RunProgress, kept_terminal, shown_progress
+from resources.gateway.progress import LogProgress, ModelProgress, PartsProgress, RunProgress, display_progress, keep_terminal
 
 
 class Terminal(io.StringIO):
@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 def test_logged_progress_is_sparse_and_says_when_a_model_is_finished() -> None:
     lines: list[str] = []
     now = iter(range(0, 1000, 4))
-    progress = LoggedProgress(lines.append, every=10, clock=lambda: next(now))
+    progress = LogProgress(lines.append, every=10, clock=lambda: next(now))
     for done in range(11):
         progress((ModelProgress("m", total=12, replayed=1, done=done, failed=1 if done == 10 else 0),))
     assert 3 <= len(lines) <= 6
@@ -28,10 +28,10 @@ def test_logged_progress_is_sparse_and_says_when_a_model_is_finished() -> None:
 def test_a_progress_line_says_rate_limits_cost_and_time_left() -> None:
     lines: list[str] = []
     busy = ModelProgress("m", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.4211, seconds_left=13_000)
-    LoggedProgress(lines.append, every=0)((busy,))
-    LoggedProgress(lines.append, every=0)((replace(busy, cost_usd=None, seconds_left=40),))
+    LogProgress(lines.append, every=0)((busy,))
+    LogProgress(lines.append, every=0)((replace(busy, cost_usd=None, seconds_left=40),))
     for rate in (0.2, 0.02, 0.0001):
-        LoggedProgress(lines.append, every=0)((replace(busy, rate=rate, rate_limited=0, cost_usd=0.0, seconds_left=None),))
+        LogProgress(lines.append, every=0)((replace(busy, rate=rate, rate_limited=0, cost_usd=0.0, seconds_left=None),))
     assert [line.rpartition(", ")[2] for line in lines[2:]] == ["12/min)", "1.2/min)", "1/h)"], "0.0/s says nothing"
     assert lines[:2] == [
         "m: 152 of 900 (40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 3 h 37 min left)",
@@ -42,7 +42,7 @@ def test_a_progress_line_says_rate_limits_cost_and_time_left() -> None:
 def test_without_a_terminal_lines_of_a_command_go_to_its_errors_and_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     errors, log = io.StringIO(), list[str]()
     monkeypatch.setattr("resources.gateway.progress._errors", errors)
-    with shown_progress(log.append, every=0) as progress:
+    with display_progress(log.append, every=0) as progress:
         progress((ModelProgress("mini", 9, 0, 1, 0),))
         progress.say("mini is given up")
     assert log == ["mini: 1 of 9 (0 replayed, 0 failed)", "mini is given up"]
@@ -101,7 +101,7 @@ def test_the_bar_of_a_stage_makes_room_for_the_live_lines_of_models(monkeypatch:
     now[0] = 8.0
     progress(1)
     assert shown.getvalue() == "\r[#######.......................] predictions: partitions 1 of 4, 24 s left\x1b[K"
-    with shown_progress(lambda line: None) as models:
+    with display_progress(lambda line: None) as models:
         models((ModelProgress("mini", 9, 0, 1, 0),))
         before = shown.getvalue().count("partitions")
         now[0] = 9.0
@@ -115,10 +115,10 @@ def test_the_bar_of_a_stage_makes_room_for_the_live_lines_of_models(monkeypatch:
 
 
 def test_stderr_of_a_command_is_kept_for_the_length_of_the_command(capfd: pytest.CaptureFixture[str]) -> None:
-    with kept_terminal(), shown_progress(lambda line: None) as progress:
+    with keep_terminal(), display_progress(lambda line: None) as progress:
         progress.say("mini is given up")
     assert capfd.readouterr().err == "mini is given up\n"
-    with shown_progress(lambda line: None) as progress:
+    with display_progress(lambda line: None) as progress:
         progress.say("nobody's command")
     assert capfd.readouterr().err == ""
 
@@ -142,7 +142,7 @@ def test_windows_of_a_run_add_up_to_what_the_run_expects() -> None:
 def test_a_model_that_was_finished_is_told_of_again_when_more_follows() -> None:
     """A league said `20 of 20` after the first turn, and nothing more for an hour."""
     lines: list[str] = []
-    progress = RunProgress(LoggedProgress(lines.append, every=0), {"m": 2})
+    progress = RunProgress(LogProgress(lines.append, every=0), {"m": 2})
     progress.is_open = True
     for total, done in ((2, 2), (2, 2), (4, 3)):
         progress((ModelProgress("m", total=total, replayed=0, done=done, failed=0, rate=1.0),))
@@ -153,7 +153,7 @@ def test_the_lines_of_models_make_room_while_what_they_responded_is_written(monk
     """A bar stood at 186/186 while the tables were written."""
     shown, now = Terminal(), [0.0]
     monkeypatch.setattr("resources.gateway.progress._errors", shown)
-    with shown_progress(lambda line: None) as models:
+    with display_progress(lambda line: None) as models:
         models((ModelProgress("mini", 9, 0, 9, 0),))
         models.rest()
         written = PartsProgress("predictions: partitions written", 4, lambda line: None, clock=lambda: now[0])

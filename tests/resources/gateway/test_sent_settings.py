@@ -11,10 +11,16 @@ import pytest
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER, Message, Request
 from dtef_pipeline.errors import GatewayError
-from resources.gateway.askable import quick_problem, refuse_early
+from resources.gateway.askable import find_quick_problem, refuse_early
 from resources.gateway.budget import Accounts, Budget
 from resources.gateway.litellm_module import load_litellm
-from resources.gateway.sent_settings import altered_lines, altered_settings, problem_of_sent, refuse_same_sent, sent_body
+from resources.gateway.sent_settings import (
+    build_sent_body,
+    describe_altered_settings,
+    find_altered_settings,
+    find_sent_problem,
+    refuse_same_sent,
+)
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM, completion
 from tests.made.responses import response
@@ -50,11 +56,13 @@ def test_every_setting_is_compared_with_what_is_sent(
     name: str, settings: dict[str, Any], altered: dict[str, str | None]
 ) -> None:
     """Only temperature, top_p and seed were compared, and gpt-4.1 was sent no reasoning effort without a word."""
-    assert altered_settings(hosted(name, **settings)) == altered
+    assert find_altered_settings(hosted(name, **settings)) == altered
 
 
 def test_a_line_names_what_is_dropped_and_what_is_sent_in_its_place() -> None:
-    dropped, changed = altered_lines([hosted("mistral/mistral-small-2603", presence_penalty=0.5, reasoning_effort="low")])
+    dropped, changed = describe_altered_settings(
+        [hosted("mistral/mistral-small-2603", presence_penalty=0.5, reasoning_effort="low")]
+    )
     assert "takes no presence_penalty" in dropped
     assert "reasoning_effort=low is sent as reasoning_effort: high" in changed
 
@@ -78,7 +86,7 @@ def test_what_is_compared_is_what_litellm_sends(name: str) -> None:
     with FakeLLM() as server:
         asyncio.run(ask(server))
     sent = {key: value for key, value in server.calls[0].body.items() if key not in ("model", "messages")}
-    body = sent_body(spec)
+    body = build_sent_body(spec)
     assert {**body, **body.get("extra_body", {})}.items() >= sent.items()
 
 
@@ -133,48 +141,48 @@ def test_thinking_that_the_provider_refuses_is_told_with_what_it_takes(store: Re
         refuse_early([spec], "base", FREE, store, KEYS)
     assert "@max_tokens=1280,reasoning_effort=low,temperature=1" in str(told.value)
     mended = hosted("anthropic/claude-haiku-4-5", reasoning_effort="low", temperature=1, max_tokens=1280)
-    assert problem_of_sent(mended, 1280) is None
+    assert find_sent_problem(mended, 1280) is None
 
 
 def test_thinking_has_the_room_that_prompts_ask_for() -> None:
     spec = hosted("anthropic/claude-haiku-4-5", reasoning_effort="low", temperature=1)
-    assert problem_of_sent(spec, 2048) is None
-    assert problem_of_sent(spec) is None
-    assert "max_tokens=1,024" in str(problem_of_sent(spec, 1024))
+    assert find_sent_problem(spec, 2048) is None
+    assert find_sent_problem(spec) is None
+    assert "max_tokens=1,024" in str(find_sent_problem(spec, 1024))
 
 
 def test_other_models_that_think_take_any_temperature() -> None:
-    assert problem_of_sent(hosted("deepseek/deepseek-v4-flash", reasoning_effort="low")) is None
-    assert problem_of_sent(hosted("anthropic/claude-opus-5-5", reasoning_effort="low")) is None  # it is sent no temperature
+    assert find_sent_problem(hosted("deepseek/deepseek-v4-flash", reasoning_effort="low")) is None
+    assert find_sent_problem(hosted("anthropic/claude-opus-5-5", reasoning_effort="low")) is None  # it is sent no temperature
 
 
 def test_a_value_that_litellm_cannot_translate_is_told_with_those_it_can() -> None:
-    assert "'medium'" in str(problem_of_sent(hosted("anthropic/claude-haiku-4-5", reasoning_effort="foo")))
+    assert "'medium'" in str(find_sent_problem(hosted("anthropic/claude-haiku-4-5", reasoning_effort="foo")))
 
 
 @pytest.mark.parametrize("name", ["custom/x", "petals/x", "oobabooga/x"])
 def test_a_provider_that_cannot_be_asked_is_refused_with_what_is_allowed(name: str, store: ResponseStore) -> None:
     """It was taken, and each of its calls failed."""
     spec = hosted(name, api_key_env="M_KEY")
-    assert "allowed: a provider that litellm asks" in str(quick_problem(spec, {"M_KEY": "k"}))
+    assert "allowed: a provider that litellm asks" in str(find_quick_problem(spec, {"M_KEY": "k"}))
     with pytest.raises(GatewayError, match=name):
         refuse_early([spec], "base", FREE, store, {"M_KEY": "k"})
 
 
 @pytest.mark.parametrize("name", ["voyage/voyage-3", "elevenlabs/x", "recraft/x"])
 def test_a_provider_of_other_things_than_texts_is_refused(name: str) -> None:
-    assert "allowed: a provider that litellm asks" in str(problem_of_sent(hosted(name)))
+    assert "allowed: a provider that litellm asks" in str(find_sent_problem(hosted(name)))
 
 
 @pytest.mark.parametrize("name", ["xinference/x", "lemonade/x", "ollama/x", "bedrock/x", "openrouter/a/b"])
 def test_a_provider_that_can_be_asked_is_not(name: str) -> None:
-    assert problem_of_sent(hosted(name)) is None
+    assert find_sent_problem(hosted(name)) is None
 
 
 def test_an_embedder_is_sent_no_settings(store: ResponseStore) -> None:
     with FakeLLM() as server:
         spec = model(server, model="openai/text-embedding-3-small", transport="litellm", max_tokens=None)
-        asked = Request.of_messages([Message("user", "x")], spec, 0, "base", role=EMBEDDER)
+        asked = Request.build_request([Message("user", "x")], spec, 0, "base", role=EMBEDDER)
         said: list[str] = []
         gateway(store, tell=said.append).answer([asked])
     assert (said, len(server.calls)) == ([], 1)

@@ -202,6 +202,6 @@ class TestAnswers:
         for name in ("openai/gpt-4.1-mini", "openai/gpt-3.5-turbo-instruct"):
             spec = ModelSpec(name=name, model=name)
             for request in requests(spec, 2, response_schema=self.SCHEMA):
-                sent[name] = "response_format" in transport._arguments(litellm, request)
+                sent[name] = "response_format" in transport._build_arguments(litellm, request)
         assert sent == {"openai/gpt-4.1-mini": True, "openai/gpt-3.5-turbo-instruct": False}
         assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["openai/gpt-3.5-turbo-instruct"]

@@ -13,7 +13,7 @@ import pytest
 
 from dtef_pipeline.errors import ConfigError, StoreError
 from resources.responses import files as response_files
-from resources.responses.files import Imported, export_responses, import_responses
+from resources.responses.files import ImportResult, export_responses, import_responses
 from resources.responses.store import RESPONSES, ResponseStore
 from tests.made.responses import stored
 from tests.resources.responses.file_rows import line, response
@@ -69,7 +69,7 @@ class TestBadFiles:
             )
             self.refused(elsewhere, file, rf"responses\.jsonl:1: {name}: got no such column; allowed: ")
         file.write_text(json.dumps({name: json.loads(line())[name] for name in needed}), encoding="utf-8")
-        assert import_responses(elsewhere, file) == Imported(1, 0)
+        assert import_responses(elsewhere, file) == ImportResult(1, 0)
 
     def test_a_bad_row_on_a_later_page_is_found_before_anything_is_added(
         self, elsewhere: ResponseStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -18,7 +18,7 @@ import pytest
 import sqlalchemy as sa
 
 from resources.responses import database as db
-from resources.responses.claims import Claimed, Claims
+from resources.responses.claims import ClaimOutcome, Claims
 from resources.responses.processes import Process
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
@@ -45,10 +45,10 @@ def rows(store: ResponseStore, table: sa.Table) -> int:
 
 def test_of_two_runs_each_key_is_claimed_by_one(store: ResponseStore) -> None:
     with Claims(store) as one, Claims(store) as other:
-        assert one.claim(keys(1, 2, 3)) == Claimed(of(1, 2, 3), set())
-        assert other.claim(keys(4, 3, 2)) == Claimed(of(4), set())
-        assert one.claim(keys(3, 4, 5)) == Claimed(of(3, 5), set())
-        assert one.claim([]) == Claimed(set(), set())
+        assert one.claim(keys(1, 2, 3)) == ClaimOutcome(of(1, 2, 3), set())
+        assert other.claim(keys(4, 3, 2)) == ClaimOutcome(of(4), set())
+        assert one.claim(keys(3, 4, 5)) == ClaimOutcome(of(3, 5), set())
+        assert one.claim([]) == ClaimOutcome(set(), set())
 
 
 def test_an_answer_ends_the_claim_and_the_others_are_told(store: ResponseStore) -> None:
@@ -56,18 +56,18 @@ def test_an_answer_ends_the_claim_and_the_others_are_told(store: ResponseStore) 
         one.claim(keys(1, 2))
         store.add([response(1)])
         assert rows(store, db.claims) == 1
-        assert other.claim(keys(1, 2)) == Claimed(set(), of(1))
+        assert other.claim(keys(1, 2)) == ClaimOutcome(set(), of(1))
 
 
 def test_what_is_given_back_can_be_claimed_at_once(store: ResponseStore) -> None:
     with Claims(store) as one, Claims(store) as other:
         one.claim(keys(1, 2, 3))
         one.release(keys(2, 9))
-        assert other.claim(keys(1, 2, 3)) == Claimed(of(2), set())
+        assert other.claim(keys(1, 2, 3)) == ClaimOutcome(of(2), set())
         one.release(keys(2))
-        assert one.claim(keys(2)) == Claimed(set(), set())
+        assert one.claim(keys(2)) == ClaimOutcome(set(), set())
         one.close()
-        assert other.claim(keys(1, 2, 3)) == Claimed(of(1, 2, 3), set())
+        assert other.claim(keys(1, 2, 3)) == ClaimOutcome(of(1, 2, 3), set())
 
 
 def test_an_owner_elsewhere_is_gone_when_it_is_silent_for_longer_than_the_ttl(store: ResponseStore) -> None:
@@ -76,13 +76,13 @@ def test_an_owner_elsewhere_is_gone_when_it_is_silent_for_longer_than_the_ttl(st
     one.claim(keys(1, 2))
     set_claimants(store, **ELSEWHERE)
     time_s += 59
-    assert other.claim(keys(1)) == Claimed(set(), set())
+    assert other.claim(keys(1)) == ClaimOutcome(set(), set())
     one.beat()
     time_s += 60
     other.beat()
-    assert other.claim(keys(1)) == Claimed(set(), set())
+    assert other.claim(keys(1)) == ClaimOutcome(set(), set())
     time_s += 1
-    assert other.claim(keys(1)) == Claimed(of(1), set())
+    assert other.claim(keys(1)) == ClaimOutcome(of(1), set())
     assert rows(store, db.claimants) == rows(store, db.claims) == 1
 
 
@@ -91,23 +91,23 @@ def test_an_owner_that_was_taken_for_gone_keeps_nothing_and_can_claim_again(stor
     one, other = (Claims(store, ttl_s=60, now=lambda: time_s) for _ in range(2))
     one.claim(keys(1, 2))
     time_s += 61
-    assert other.claim(keys(1)) == Claimed(of(1), set())
+    assert other.claim(keys(1)) == ClaimOutcome(of(1), set())
     one.beat()
     one.release(keys(1))
-    assert other.claim(keys(1, 2)) == Claimed(of(1, 2), set())
-    assert one.claim(keys(1, 2, 3)) == Claimed(of(3), set())
+    assert other.claim(keys(1, 2)) == ClaimOutcome(of(1, 2), set())
+    assert one.claim(keys(1, 2, 3)) == ClaimOutcome(of(3), set())
 
 
 def test_a_clock_put_back_does_not_keep_the_claims_of_the_gone_for_ever(store: ResponseStore) -> None:
     Claims(store, now=lambda: 1_000_000.0).claim(keys(1))
     set_claimants(store, **ELSEWHERE)
-    assert Claims(store, now=lambda: 900_000.0).claim(keys(1)) == Claimed(of(1), set())
+    assert Claims(store, now=lambda: 900_000.0).claim(keys(1)) == ClaimOutcome(of(1), set())
 
 
 def test_claims_without_an_owner_are_free(store: ResponseStore) -> None:
     Claims(store).claim(keys(1))
     store.database.write(lambda connection: connection.execute(sa.delete(db.claimants)))
-    assert Claims(store).claim(keys(1)) == Claimed(of(1), set())
+    assert Claims(store).claim(keys(1)) == ClaimOutcome(of(1), set())
 
 
 def test_on_postgresql_the_clocks_of_the_machines_do_not_matter(
@@ -119,7 +119,7 @@ def test_on_postgresql_the_clocks_of_the_machines_do_not_matter(
     one.claim(keys(1))
     monkeypatch.setattr(time, "time_ns", lambda: 10**18)
     monkeypatch.setattr(time, "time", lambda: 10.0**9)
-    assert other.claim(keys(1, 2)) == Claimed(of(2), set())
+    assert other.claim(keys(1, 2)) == ClaimOutcome(of(2), set())
 
 
 CLAIM_AND_HANG = """
@@ -143,13 +143,13 @@ def start_claiming(location: str, *claimed: str) -> subprocess.Popen[str]:
 def test_after_kill_9_the_claims_are_free_at_once(location: str, store: ResponseStore, collected: bool) -> None:
     run = start_claiming(location, *keys(1, 2))
     claims = Claims(store, ttl_s=100_000)
-    assert claims.claim(keys(1, 2, 3)) == Claimed(of(3), set())
+    assert claims.claim(keys(1, 2, 3)) == ClaimOutcome(of(3), set())
     run.send_signal(signal.SIGKILL)
     if collected:
         run.wait()
     else:
         os.waitid(os.P_PID, run.pid, os.WEXITED | os.WNOWAIT)
-    assert claims.claim(keys(1, 2, 3)) == Claimed(of(1, 2, 3), set())
+    assert claims.claim(keys(1, 2, 3)) == ClaimOutcome(of(1, 2, 3), set())
     run.communicate()
 
 
@@ -159,14 +159,14 @@ def test_a_process_number_that_was_given_again_is_not_the_owner(store: ResponseS
     one, other = Claims(store), Claims(store)
     one.claim(keys(1))
     set_claimants(store, started="12")
-    assert other.claim(keys(1)) == Claimed(of(1), set())
+    assert other.claim(keys(1)) == ClaimOutcome(of(1), set())
 
 
 def test_a_process_of_another_container_with_the_same_number_is_not_taken_for_dead(store: ResponseStore) -> None:
     one, other = Claims(store), Claims(store)
     one.claim(keys(1))
     set_claimants(store, **{**ELSEWHERE, "pid": 2**22 + 1})
-    assert other.claim(keys(1)) == Claimed(set(), set())
+    assert other.claim(keys(1)) == ClaimOutcome(set(), set())
 
 
 def _claim_all(location: str, chunk: int, forwards: bool, mine: Queue[list[str]], all_done: Barrier) -> None:

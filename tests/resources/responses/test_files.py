@@ -22,7 +22,7 @@ from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.errors import StoreError
 from resources.responses import files as response_files
 from resources.responses import store as response_store
-from resources.responses.files import SUFFIXES, Imported, export_responses, import_responses
+from resources.responses.files import SUFFIXES, ImportResult, export_responses, import_responses
 from resources.responses.store import RESPONSES, ResponseStore
 from tests.made.responses import stored
 from tests.resources.responses.file_rows import contents, line, response
@@ -43,10 +43,10 @@ class TestRoundTrip:
         file = tmp_path / f"responses{suffix}"
         assert export_responses(store, file) == 50
         elsewhere.add([replace(kept[7], text="another answer to the same request")])
-        assert import_responses(elsewhere, file) == Imported(added=49, known=1)
-        assert import_responses(elsewhere, file) == Imported(added=0, known=50)
+        assert import_responses(elsewhere, file) == ImportResult(added=49, known=1)
+        assert import_responses(elsewhere, file) == ImportResult(added=0, known=50)
         assert elsewhere.responses([kept[7].request_key])["text"].to_pylist() == ["another answer to the same request"]
-        assert import_responses(store, file) == Imported(added=0, known=50)
+        assert import_responses(store, file) == ImportResult(added=0, known=50)
         mended = [
             row | {"text": kept[7].text} if row["request_key"] == kept[7].request_key else row for row in contents(elsewhere)
         ]
@@ -64,7 +64,7 @@ class TestRoundTrip:
         else:
             text = json.dumps(row | {"answered_at": row["answered_at"].isoformat()}).encode()
             file.write_bytes(gzip.compress(text) if suffix.endswith(".gz") else text)
-        assert import_responses(elsewhere, file) == Imported(added=1, known=0)
+        assert import_responses(elsewhere, file) == ImportResult(added=1, known=0)
         assert contents(elsewhere) == [asdict(response(1))]
 
     @every_kind
@@ -77,7 +77,7 @@ class TestRoundTrip:
         file = tmp_path / f"responses{suffix}"
         assert export_responses(store, file) == 21
         assert [len(page) for page in store.pages()] == [7, 7, 7]
-        assert import_responses(elsewhere, file) == Imported(21, 0)
+        assert import_responses(elsewhere, file) == ImportResult(21, 0)
         assert contents(elsewhere) == contents(store)
 
     @every_kind
@@ -134,7 +134,7 @@ class TestRoundTrip:
         ):
             one.add([kept])
             export_responses(one, Path(folder) / f"responses{suffix}")
-            assert import_responses(other, Path(folder) / f"responses{suffix}") == Imported(1, 0)
+            assert import_responses(other, Path(folder) / f"responses{suffix}") == ImportResult(1, 0)
             assert contents(other) == contents(one) == [asdict(kept)]
 
     @pytest.mark.thorough
@@ -171,7 +171,7 @@ class TestOtherPrograms:
         schema = pa.schema([field.with_type(wider.get(field.type, field.type)) for field in RESPONSES])
         file = tmp_path / "responses.parquet"
         pq.write_table(pa.Table.from_pylist([asdict(response(1))], RESPONSES).cast(schema), file)
-        assert import_responses(elsewhere, file) == Imported(1, 0)
+        assert import_responses(elsewhere, file) == ImportResult(1, 0)
         assert contents(elsewhere) == [asdict(response(1))]
 
     def test_a_time_of_another_zone_is_kept_in_utc(self, elsewhere: ResponseStore, tmp_path: Path) -> None:

@@ -8,9 +8,16 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from dtef_pipeline.asking.request import LostAttempt
-from resources.responses.engines import database_url
-from resources.responses.forgotten import ChosenResponses, ForgottenCost, LostCost, chosen_keys, forget, forgotten_cost
+from dtef_pipeline.asking.request import UnansweredCall
+from resources.responses.engines import parse_database_url
+from resources.responses.forgotten import (
+    RemovedCost,
+    ResponseSelection,
+    UnansweredCost,
+    remove_responses_by_key,
+    select_response_keys,
+    sum_removed_cost,
+)
 from resources.responses.store import ResponseStore
 from tests.made.responses import response
 from tests.postgres import Postgres
@@ -33,38 +40,38 @@ def filled(store: ResponseStore) -> ResponseStore:
 
 
 CHOSEN = [
-    (ChosenResponses(empty=True), {1, 2}),
-    (ChosenResponses(truncated=True), {3}),
-    (ChosenResponses(empty=True, truncated=True), {1, 2, 3}),
-    (ChosenResponses(empty=True, models=("other",)), {2}),
-    (ChosenResponses(models=("other[t=0]",)), {2}),
-    (ChosenResponses(snapshots=("none",)), set()),
-    (ChosenResponses(since=NOON + timedelta(hours=1)), {3, 4}),
-    (ChosenResponses(since=NOON, before=NOON + timedelta(days=2)), {1, 2, 3}),
+    (ResponseSelection(empty=True), {1, 2}),
+    (ResponseSelection(truncated=True), {3}),
+    (ResponseSelection(empty=True, truncated=True), {1, 2, 3}),
+    (ResponseSelection(empty=True, models=("other",)), {2}),
+    (ResponseSelection(models=("other[t=0]",)), {2}),
+    (ResponseSelection(snapshots=("none",)), set()),
+    (ResponseSelection(since=NOON + timedelta(hours=1)), {3, 4}),
+    (ResponseSelection(since=NOON, before=NOON + timedelta(days=2)), {1, 2, 3}),
 ]
 
 
 def test_responses_are_chosen_by_all_that_is_given(filled: ResponseStore) -> None:
     for which, numbers in CHOSEN:
-        assert chosen_keys(filled.database, which) == sorted(KEY[one] for one in numbers), which
+        assert select_response_keys(filled.database, which) == sorted(KEY[one] for one in numbers), which
 
 
 def test_what_is_forgotten_is_asked_again_and_its_cost_stays(filled: ResponseStore) -> None:
     spent = filled.spent("candidate", NOON)
-    assert forget(filled.database, [KEY[1], KEY[2], "0" * 32]) == 2
+    assert remove_responses_by_key(filled.database, [KEY[1], KEY[2], "0" * 32]) == 2
     assert filled.known(KEY.values()) == {KEY[3], KEY[4]}
-    assert forgotten_cost(filled.database) == ForgottenCost(2, 0.5)
+    assert sum_removed_cost(filled.database) == RemovedCost(2, 0.5)
     assert filled.spent("candidate", NOON) == pytest.approx(spent)
     again = response(1, text="[1, 99]", cost_usd=0.25, answered_at=NOON + timedelta(days=3))
     assert filled.add([again]) == 1
     (row,) = filled.responses([KEY[1]]).to_pylist()
     assert (row["text"], row["cost_usd"]) == ("[1, 99]", pytest.approx(0.75))
-    assert forget(filled.database, [KEY[1]]) == 1
-    assert forgotten_cost(filled.database).cost_usd == pytest.approx(0.75)
+    assert remove_responses_by_key(filled.database, [KEY[1]]) == 1
+    assert sum_removed_cost(filled.database).cost_usd == pytest.approx(0.75)
 
 
 def test_costs_that_are_not_known_stay_unknown(filled: ResponseStore) -> None:
-    forget(filled.database, [KEY[1]])
+    remove_responses_by_key(filled.database, [KEY[1]])
     filled.add([response(1, cost_usd=None)])
     assert filled.responses([KEY[1], KEY[4]])["cost_usd"].to_pylist() == [None, 0.125]
 
@@ -72,7 +79,7 @@ def test_costs_that_are_not_known_stay_unknown(filled: ResponseStore) -> None:
 def test_a_store_of_before_is_read(filled: ResponseStore) -> None:
     filled.database.write(lambda connection: connection.exec_driver_sql("DROP TABLE forgotten_responses"))
     assert len(filled.responses(KEY.values())) == len(STORED)
-    assert forgotten_cost(filled.database) == ForgottenCost(0, 0.0)
+    assert sum_removed_cost(filled.database) == RemovedCost(0, 0.0)
 
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -87,16 +94,19 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return server.new_database()
 
 
-def lost(number: int, cost: float | None, most: float | None, at: datetime = NOON) -> LostAttempt:
-    return LostAttempt(response(number).request_key, "candidate", at, cost, most)
+def lost(number: int, cost: float | None, most: float | None, at: datetime = NOON) -> UnansweredCall:
+    return UnansweredCall(response(number).request_key, "candidate", at, cost, most)
 
 
 def test_what_was_lost_goes_into_the_response_and_counts_once(location: str) -> None:
     key, other = response(0).request_key, response(1).request_key
     with ResponseStore(location) as store:
-        assert store.lost([key]) == {}
-        store.note_lost([lost(0, 0.5, None), lost(0, None, 2.0), lost(0, None, 4.0), lost(1, None, None)])
-        assert store.lost([key, other, "nobody"]) == {key: LostCost(0.5, 2, 6.0), other: LostCost(None, 1, None)}
+        assert store.failure_costs([key]) == {}
+        store.add_unanswered([lost(0, 0.5, None), lost(0, None, 2.0), lost(0, None, 4.0), lost(1, None, None)])
+        assert store.failure_costs([key, other, "nobody"]) == {
+            key: UnansweredCost(0.5, 2, 6.0),
+            other: UnansweredCost(None, 1, None),
+        }
         assert store.spent("candidate", NOON) == pytest.approx(6.5)
         store.add([response(0, cost_usd=0.25, unknown_cost_attempts=1, unknown_cost_usd_most=1.0, answered_at=NOON)])
         (row,) = store.responses([key]).to_pylist()
@@ -109,7 +119,7 @@ def test_what_was_lost_goes_into_the_response_and_counts_once(location: str) -> 
 def test_unknown_costs_of_some_requests_are_those_of_all_that_are_theirs(location: str) -> None:
     """The cost of one run read the whole store."""
     with ResponseStore(location) as store:
-        store.note_lost([lost(0, None, 2.0), lost(1, None, 4.0), lost(2, 0.5, None)])
+        store.add_unanswered([lost(0, None, 2.0), lost(1, None, 4.0), lost(2, 0.5, None)])
         store.add([response(0, unknown_cost_attempts=1, unknown_cost_usd_most=1.0), response(3)])
         every = {row["request_key"]: row for row in store.unknown_costs().to_pylist()}
         first, second = (response(number).request_key for number in range(2))
@@ -123,7 +133,7 @@ def test_unknown_costs_of_some_requests_are_those_of_all_that_are_theirs(locatio
 
 
 def test_a_store_of_before_gets_the_columns_and_the_table(location: str) -> None:
-    engine = sa.create_engine(database_url(location))
+    engine = sa.create_engine(parse_database_url(location))
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE response_store (schema_version INTEGER NOT NULL PRIMARY KEY)")
         connection.exec_driver_sql("INSERT INTO response_store VALUES (2)")
@@ -132,7 +142,7 @@ def test_a_store_of_before_gets_the_columns_and_the_table(location: str) -> None
         connection.exec_driver_sql(f"INSERT INTO responses VALUES ({row.format('a' * 32)})")
     engine.dispose()
     with ResponseStore(location) as store:
-        store.note_lost([lost(0, None, 2.0)])
+        store.add_unanswered([lost(0, None, 2.0)])
         assert store.add([response(0, answered_at=NOON, cost_usd=None)]) == 1
         (old,) = store.responses(["a" * 32]).to_pylist()
         (new,) = store.responses([response(0).request_key]).to_pylist()

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from resources.responses import database as db
 from resources.responses.claims import Claims
-from resources.responses.provider_shares import ProviderShares, Report, Share, divided
+from resources.responses.provider_shares import ProviderShares, Report, Share, divide_calls
 from resources.responses.store import ResponseStore
 
 NAME = "openai"
@@ -51,15 +51,15 @@ def limit(store: ResponseStore) -> int:
 
 class TestDivided:
     def test_what_is_left_over_goes_to_the_last(self) -> None:
-        assert divided(8, {"c": 9, "a": 9, "b": 9}) == {"a": 2, "b": 3, "c": 3}
-        assert divided(1, {"b": 1, "a": 1}) == {"a": 0, "b": 1}
+        assert divide_calls(8, {"c": 9, "a": 9, "b": 9}) == {"a": 2, "b": 3, "c": 3}
+        assert divide_calls(1, {"b": 1, "a": 1}) == {"a": 0, "b": 1}
 
     def test_all_is_used_and_nobody_has_more_than_it_wants_or_less_than_another_who_is_hungry(self) -> None:
         chance = random.Random(4)
         for _ in range(300):
             wants = {str(owner): chance.randrange(30) for owner in range(chance.randrange(1, 7))}
             calls = chance.randrange(60)
-            parts = divided(calls, wants)
+            parts = divide_calls(calls, wants)
             assert sum(parts.values()) == min(calls, sum(wants.values()))
             assert all(parts[owner] <= wants[owner] for owner in wants)
             hungry = [parts[owner] for owner in wants if parts[owner] < wants[owner]]
@@ -137,7 +137,7 @@ class TestShares:
         store.close()
 
     def test_where_there_are_fewer_calls_than_runs_each_has_its_turn(self) -> None:
-        turns = [divided(1, {"a": 5, "b": 9, "c": 7}, turn=turn) for turn in range(3)]
+        turns = [divide_calls(1, {"a": 5, "b": 9, "c": 7}, turn=turn) for turn in range(3)]
         assert [sum(parts[owner] for parts in turns) for owner in "abc"] == [1, 1, 1]
 
 

@@ -18,9 +18,9 @@ from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import digest
 from resources.responses import database as db
-from resources.responses.damage import damage_of
+from resources.responses.damage import find_damage
 from resources.responses.database import SCHEMA_VERSION
-from resources.responses.store import RESPONSES, ResponseStore, StoredCost
+from resources.responses.store import RESPONSES, CostInStore, ResponseStore
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, distribution, ok, query, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.made.responses import keys, response, stored
@@ -188,10 +188,10 @@ def test_summary_of_some_keys_adds_up_these_alone_and_of_all_keys_is_the_whole(l
         ]
         store.add(given)
         every = [one.request_key for one in given]
-        assert store.summary_of([*every, *every, "unknown"]).to_pylist() == store.summary().to_pylist()
-        (row,) = store.summary_of(every[1:2]).to_pylist()
+        assert store.summarize_keys([*every, *every, "unknown"]).to_pylist() == store.summary().to_pylist()
+        (row,) = store.summarize_keys(every[1:2]).to_pylist()
         assert (row["role"], row["answers"], row["cost_usd"], row["prompt_tokens"]) == ("judge", 1, 0.5, 10)
-        assert store.summary_of([]).to_pylist() == []
+        assert store.summarize_keys([]).to_pylist() == []
 
 
 def test_processes_that_open_a_store_of_version_1_at_once_bring_it_up_to_date_once(location: str) -> None:
@@ -293,9 +293,9 @@ def test_what_an_evaluation_asked_for_itself_is_told_from_what_was_there(locatio
         assert store.add([response(1), response(2, cost_usd=0.5), response(3)]) == 2
     with ResponseStore(location, queue_id="b" * 32) as store:
         assert store.add([response(number) for number in (1, 2, 3, 4)]) == 1
-        assert store.bought(keys(1, 2, 3, 4, 5), "a" * 32) == StoredCost(2, 20, 10, 0.5, 1)
-        assert store.bought(keys(1, 2), "b" * 32) == StoredCost(0, 0, 0, 0.0, 0)
-        assert store.bought(keys(4), "b" * 32) == StoredCost(1, 10, 5, None, 1)
+        assert store.bought(keys(1, 2, 3, 4, 5), "a" * 32) == CostInStore(2, 20, 10, 0.5, 1)
+        assert store.bought(keys(1, 2), "b" * 32) == CostInStore(0, 0, 0, 0.0, 0)
+        assert store.bought(keys(4), "b" * 32) == CostInStore(1, 10, 5, None, 1)
 
 
 def test_who_may_only_read_reads_a_store_of_before_runs_were_noted(postgres: Postgres) -> None:
@@ -314,20 +314,20 @@ def test_a_damaged_page_is_found_and_a_sound_store_has_none(tmp_path: Path) -> N
     path = tmp_path / "responses.sqlite"
     with ResponseStore(path) as store:
         store.add([response(number, text="x" * 500) for number in range(2_000)])
-        assert damage_of(path, 60) is None
-    assert damage_of(path, 60) is None
+        assert find_damage(path, 60) is None
+    assert find_damage(path, 60) is None
     content = bytearray(path.read_bytes())
     middle = len(content) // PAGE // 2 * PAGE
     content[middle : middle + 40 * PAGE] = b"\xff" * 40 * PAGE
     path.write_bytes(content)
-    assert damage_of(path, 60)
+    assert find_damage(path, 60)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["responses.sqlite"]
 
 
 def test_what_is_no_database_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "responses.sqlite"
     path.write_bytes(b"rubbish" * 900)
-    assert damage_of(path, 60) == "file is not a database"
+    assert find_damage(path, 60) == "file is not a database"
 
 
 RUN = ["run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "3"]

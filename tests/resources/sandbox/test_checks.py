@@ -12,10 +12,10 @@ import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import CHECK_STATUSES, CheckResult, SandboxTask
-from dtef_pipeline.text.well_formed import well_formed
+from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.sandbox import check, levels, run
 from resources.sandbox.levels import LEVELS, Interpreter, StartWay
-from resources.sandbox.run import found_level, run_checks, settled_checks
+from resources.sandbox.run import choose_level, run_checks, run_checks_twice
 
 IDENTITY = "def f(x):\n    return x"
 
@@ -28,7 +28,7 @@ def as_task(program: str, body: str) -> SandboxTask:
 
 def checked(*cases: tuple[str, str], timeout_s: float = 60, workers: int | None = None) -> list[CheckResult]:
     """Programs checked at the best level by the bodies of a `check`."""
-    if (found := found_level()).level is None:
+    if (found := choose_level()).level is None:
         pytest.skip(f"sandbox: {found.words}")
     return list(run_checks([as_task(*case) for case in cases], level=found.level, timeout_s=timeout_s, workers=workers))
 
@@ -65,7 +65,7 @@ def test_what_is_said_is_one_line_that_can_be_stored() -> None:
         (IDENTITY, "candidate(1)\nraise KeyError"),
     ]
     details = [one.detail for one in checked(*halves, *silent)]
-    assert all("\ufffd" in detail and detail == well_formed(detail) for detail in details[:3])
+    assert all("\ufffd" in detail and detail == replace_surrogates(detail) for detail in details[:3])
     assert pa.array(details).to_pylist() == details
     assert details[3:] == ["AssertionError: assert candidate(1) == 2", "AssertionError: wrong", "KeyError"]
 
@@ -137,7 +137,7 @@ def test_right_answers_pass() -> None:
 
 @pytest.mark.parametrize("level", LEVELS[:3])
 def test_threads_and_loops_of_events_are_let_pass(level: str) -> None:
-    if (found := found_level(level)).level is None:
+    if (found := choose_level(level)).level is None:
         pytest.skip(f"sandbox: {found.words}")
     (result,) = run_checks([as_task(THREADS, "assert candidate(1) == 1")], level=level, timeout_s=60)
     assert result.status == "passed", result
@@ -225,9 +225,9 @@ def test_a_program_that_ran_out_of_time_while_it_waited_is_run_once_more_alone_a
 
     monkeypatch.setattr(run, "cores", lambda: 2)
     monkeypatch.setattr(run, "check", fake)
-    monkeypatch.setattr(run, "usable_way", lambda level: StartWay(level, ()))
+    monkeypatch.setattr(run, "find_usable_way", lambda level: StartWay(level, ()))
     tasks = {name: SandboxTask(name, "f", "") for name in ("right", "endless", "busy", "quick", "quicker")}
-    told = [(key, result and result.status) for key, result in settled_checks(tasks)]
+    told = [(key, result and result.status) for key, result in run_checks_twice(tasks)]
     first = [("right", None), ("endless", None), ("busy", "timeout"), ("quick", "passed"), ("quicker", "passed")]
     assert told == [*first, ("right", "passed"), ("endless", "timeout")]
     # What had the processor for nearly all of its ten seconds was late by itself.
@@ -264,7 +264,7 @@ def test_a_fault_that_passes_is_not_seen(way: StartWay, monkeypatch: pytest.Monk
         return start(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(check, "start", failing)
-    assert check.check(as_task(*PROGRAMS["passed"]), way, levels.interpreter(), 60).status == "passed"
+    assert check.check(as_task(*PROGRAMS["passed"]), way, levels.find_interpreter(), 60).status == "passed"
 
 
 def test_without_a_level_nothing_is_run_and_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,31 +274,31 @@ def test_without_a_level_nothing_is_run_and_nothing_is_wrong(monkeypatch: pytest
         assert (result.status, result.level) == ("sandbox_unavailable", None)
     monkeypatch.setenv("DTEF_SANDBOX", "off")
     assert [one.status for one in run_checks([task])] == ["sandbox_unavailable"]
-    assert "DTEF_SANDBOX is off" in found_level().words
+    assert "DTEF_SANDBOX is off" in choose_level().words
     monkeypatch.setenv("DTEF_SANDBOX", "jail")
     with pytest.raises(ConfigError, match="DTEF_SANDBOX is 'jail'; allowed: auto, sandlock, bwrap, unshare, rlimits, off"):
-        found_level()
+        choose_level()
 
 
 @pytest.fixture
 def fresh() -> Iterator[None]:
-    run.usable_way.cache_clear()
+    run.find_usable_way.cache_clear()
     yield
-    run.usable_way.cache_clear()
+    run.find_usable_way.cache_clear()
 
 
 @pytest.mark.usefixtures("fresh")
 def test_the_ladder_goes_down_with_a_reason_for_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "sandlock_problem", lambda: "it needs Landlock ABI 6 (Linux 6.12), and this kernel has 3")
+    monkeypatch.setattr(run, "find_sandlock_problem", lambda: "it needs Landlock ABI 6 (Linux 6.12), and this kernel has 3")
     monkeypatch.setattr(levels.shutil, "which", lambda name: None)
-    found = found_level("auto")
+    found = choose_level("auto")
     assert found.level is None
     assert list(found.not_better) == list(LEVELS)
     assert "this kernel has 3" in found.words
     assert found.not_better["bwrap"] == found.not_better["unshare"] == "its program is not installed"
     assert "--trust-answers" in found.not_better["rlimits"]
     if sys.platform == "linux":
-        assert found_level("auto", trust_answers=True).level == "rlimits"
+        assert choose_level("auto", trust_answers=True).level == "rlimits"
 
 
 @pytest.mark.usefixtures("fresh")
@@ -306,8 +306,8 @@ def test_a_level_that_does_not_keep_its_promise_is_not_taken(monkeypatch: pytest
     """A program that is installed and runs commands is no sandbox: at `bwrap` files must be out of reach."""
     if sys.platform != "linux":
         pytest.skip("levels of the sandbox need Linux")
-    monkeypatch.setattr(run, "ways", lambda level, python: [StartWay("bwrap", ("/usr/bin/env",), most_tasks=None)])
-    found = found_level("bwrap")
+    monkeypatch.setattr(run, "list_ways", lambda level, python: [StartWay("bwrap", ("/usr/bin/env",), most_tasks=None)])
+    found = choose_level("bwrap")
     assert found.level is None
     assert "runs as root" in found.words or "files can be read" in found.words
 
@@ -315,7 +315,7 @@ def test_a_level_that_does_not_keep_its_promise_is_not_taken(monkeypatch: pytest
 @pytest.mark.usefixtures("fresh")
 def test_without_a_python_of_the_system_the_running_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(levels, "_SYSTEM_PYTHONS", ("/usr/bin/no-python",))
-    own = levels.interpreter()
+    own = levels.find_interpreter()
     assert Path(own.path).exists()
     monkeypatch.setattr(run, "_interpreter", lambda: own)
     assert [one.status for one in checked(PROGRAMS["passed"])] == ["passed"]

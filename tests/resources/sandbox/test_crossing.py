@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.sandbox.worker import NotPlain, as_raised, decoded, encoded, put_back
+from resources.sandbox.worker import NotPlain, decode_value, encode_value, put_back, rebuild_error
 
 PLAIN = st.recursive(
     st.one_of(
@@ -26,7 +26,7 @@ PLAIN = st.recursive(
 
 @given(PLAIN)
 def test_plain_data_crosses_unchanged(value: object) -> None:
-    assert _ordered(decoded(encoded(value))) == _ordered(value)
+    assert _ordered(decode_value(encode_value(value))) == _ordered(value)
 
 
 def _ordered(value: object) -> str:
@@ -43,13 +43,13 @@ def _ordered(value: object) -> str:
 @pytest.mark.parametrize("members", [(0, 8), (8, 0), (1, "a", "b"), ("b", "a", 1)])
 def test_a_set_beside_what_equals_nothing_crosses(members: tuple[object, ...]) -> None:
     value = [math.nan, set(members), {"nan": -math.nan}]
-    assert _ordered(decoded(encoded(value))) == _ordered(value)
+    assert _ordered(decode_value(encode_value(value))) == _ordered(value)
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_plain_data_or_refused(raw: bytes) -> None:
     try:
-        value = decoded(raw)
+        value = decode_value(raw)
     except NotPlain:
         return
     assert type(value) in (type(None), bool, int, float, complex, str, bytes, list, tuple, set, dict)
@@ -64,16 +64,16 @@ def test_deep_and_round_data_is_refused() -> None:
     ring.append(ring)
     for value in (deep, ring):
         with pytest.raises(NotPlain, match="too deeply"):
-            encoded(value)
+            encode_value(value)
     for raw in (deep_bytes, b"l\xff\xff\xff\xff", b"s\0\0\0\1\xff", b"", b"N" * 2, b"e\0\0\0\1l\0\0\0\0"):
         with pytest.raises(NotPlain):
-            decoded(raw)
+            decode_value(raw)
 
 
 def test_only_builtin_errors_are_raised_again() -> None:
-    assert type(as_raised("ValueError", "no")) is ValueError
+    assert type(rebuild_error("ValueError", "no")) is ValueError
     for name in ("AssertionError", "SystemExit", "KeyboardInterrupt", "Odd", "print", "UnicodeDecodeError"):
-        assert type(as_raised(name, "no")) is RuntimeError
+        assert type(rebuild_error(name, "no")) is RuntimeError
     kept = [1]
     put_back(kept, (2,))
     assert kept == [1]

@@ -15,7 +15,7 @@ import pytest
 
 from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from resources.sandbox.levels import LEVELS, WEAK_LEVELS, can_change_user
-from resources.sandbox.run import found_level, run_checks
+from resources.sandbox.run import choose_level, run_checks
 from tests.conftest import ROOT
 from tests.resources.sandbox.hostile import DEEDS, LET_DO, PROGRAMS
 
@@ -94,7 +94,7 @@ class Outside:
 @pytest.fixture(scope="module", params=LEVELS)
 def level(request: pytest.FixtureRequest) -> str:
     """Each level; where this machine does not have it the test is skipped with the reason."""
-    found = found_level(request.param, trust_answers=True)
+    found = choose_level(request.param, trust_answers=True)
     if found.level is None:
         pytest.skip(f"sandbox: {found.words}")
     return found.level

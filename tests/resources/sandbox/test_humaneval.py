@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
-from dtef_pipeline.qa.program import CodeProgram, helpers_of, program_of
-from resources.sandbox.run import found_level, run_checks
+from dtef_pipeline.qa.program import CodeProgram, build_helpers, build_program
+from resources.sandbox.run import choose_level, run_checks
 from tests.conftest import SHARED
 
 FOLDER = SHARED / "benchmarks" / "humaneval"
@@ -39,13 +39,13 @@ def problems() -> Mapping[str, dict[str, Any]]:
 
 def results(written: Iterable[tuple[str, str, str | None]], timeout_s: float = PATIENT) -> list[CheckResult]:
     """What comes of (task_id, text, prompt or None: the problem's own), in order; equal programs are run once."""
-    found = found_level()
+    found = choose_level()
     if found.level is None:
         pytest.skip(f"sandbox: {found.words}")
     planned = [(task, program(task, text, prompt)) for task, text, prompt in written]
     wanted = list(dict.fromkeys((task, made.source) for task, made in planned if not made.fault))
     tasks = [
-        SandboxTask(source, own["entry_point"], own["test"], helpers_of(own["prompt"]))
+        SandboxTask(source, own["entry_point"], own["test"], build_helpers(own["prompt"]))
         for own, source in ((problems()[task], source) for task, source in wanted)
     ]
     done = dict(zip(wanted, run_checks(tasks, level=found.level, timeout_s=timeout_s), strict=True))
@@ -54,7 +54,7 @@ def results(written: Iterable[tuple[str, str, str | None]], timeout_s: float = P
 
 def program(task: str, text: str, prompt: str | None) -> CodeProgram:
     own = problems()[task]
-    return program_of(text, prompt or own["prompt"], own["entry_point"])
+    return build_program(text, prompt or own["prompt"], own["entry_point"])
 
 
 def test_published_completions_have_their_verdicts() -> None:

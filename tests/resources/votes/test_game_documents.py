@@ -19,7 +19,7 @@ from resources.votes.game_documents import (
     DocumentChanged,
     GameDocumentStore,
     document_schemas,
-    stored_documents,
+    read_documents_if_present,
 )
 from resources.votes.vote_store import VoteStore
 from tests.resources.broken_commits import break_after_commit
@@ -33,14 +33,14 @@ def url_in(folder: Path) -> str:
 
 
 def test_looking_makes_no_database(tmp_path: Path) -> None:
-    assert stored_documents(url_in(tmp_path)) == NO_DOCUMENTS
-    assert stored_documents(str(tmp_path / "responses.sqlite")) == NO_DOCUMENTS
+    assert read_documents_if_present(url_in(tmp_path)) == NO_DOCUMENTS
+    assert read_documents_if_present(str(tmp_path / "responses.sqlite")) == NO_DOCUMENTS
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_database_of_responses_alone_has_no_documents(location: str) -> None:
     VoteStore(location).close()
-    assert stored_documents(location) == NO_DOCUMENTS
+    assert read_documents_if_present(location) == NO_DOCUMENTS
 
 
 def test_versions_and_statuses_are_kept_in_their_order_and_every_action_is_noted(location: str) -> None:
@@ -49,12 +49,12 @@ def test_versions_and_statuses_are_kept_in_their_order_and_every_action_is_noted
         store.say("persona", {**CALM, "status": "approved"}, "bob", seen=2, before=CALM)
         store.add("persona", {**CALM, "version": 2, "system_prompt": "Go."}, "alice", seen=3, before=CALM)
         found = store.all()
-    assert stored_documents(location) == found
+    assert read_documents_if_present(location) == found
     assert [(one.version, one.body["system_prompt"], one.who, one.made_at) for one in found.of("persona")] == [
         (1, "Wait.", "alice", NOW),
         (2, "Go.", "alice", NOW),
     ]
-    assert found.status_of("persona") == {("calm", 1): "approved", ("calm", 2): "draft"}
+    assert found.map_statuses("persona") == {("calm", 1): "approved", ("calm", 2): "draft"}
     assert found.revision("persona", "calm") == 5
     assert found.revision("scenario", "calm") == 0
     with VoteStore(location) as votes:
@@ -88,7 +88,7 @@ def test_of_several_writers_at_once_one_makes_the_version(location: str) -> None
     for thread in threads:
         thread.join()
     assert (len(made), len(refused)) == (1, 5)
-    found = stored_documents(location)
+    found = read_documents_if_present(location)
     assert [one.who for one in found.versions] == [f"writer {made[0]}"]
     with VoteStore(location) as votes:
         assert len(votes.actions()) == 1
@@ -106,13 +106,13 @@ def test_documents_of_newer_code_are_refused(location: str) -> None:
     with GameDocumentStore(location) as store:
         store.database.write(lambda connection: connection.execute(sa.insert(document_schemas).values(schema_version=99)))
     with pytest.raises(StoreError, match="newer dtef-pipeline"):
-        stored_documents(location)
+        read_documents_if_present(location)
 
 
 def test_the_hash_of_the_configuration_changes_with_what_is_in_play_and_not_with_a_draft(tmp_path: Path) -> None:
     """A draft that nobody plays changed it."""
     places = {"DTEF_RESPONSES": tmp_path / "responses.sqlite", "DTEF_PERSONAS": tmp_path}
-    settings = Settings.from_environment({name: str(place) for name, place in places.items()})
+    settings = Settings.read_environment({name: str(place) for name, place in places.items()})
     (tmp_path / "bold.yaml").write_text("{id: bold, version: 1, status: approved}", encoding="utf-8")
     found = [config_hash(settings)]
     bold = {"id": "bold", "version": 2, "status": "draft", "display_name": "Bold", "system_prompt": "Go."}
@@ -137,7 +137,7 @@ def test_the_hash_of_the_configuration_changes_with_what_is_in_play_and_not_with
 def test_no_hash_of_the_configuration_is_made_while_the_store_is_away(tmp_path: Path) -> None:
     """It hashed the word `unreadable`: two answers of one configuration seemed to be of two."""
     (tmp_path / "responses.sqlite").write_bytes(b"no database" * 1000)
-    settings = Settings.from_environment({"DTEF_RESPONSES": str(tmp_path / "responses.sqlite")})
+    settings = Settings.read_environment({"DTEF_RESPONSES": str(tmp_path / "responses.sqlite")})
     with pytest.raises(StoreError, match="not a database"):
         config_hash(settings)
 

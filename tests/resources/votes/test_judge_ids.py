@@ -9,10 +9,10 @@ import pytest
 
 from dtef_pipeline.errors import BallotError, SourceError
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.votes import vote_tables as tables
 from resources.votes.vote_files import export_votes, import_votes
-from resources.votes.vote_store import JudgedPair, VoteStore, add_judge, pairs_voted_on_in_its_name, take_judged
+from resources.votes.vote_store import JudgeVote, VoteStore, add_judge, count_impersonated_pairs, store_judge_votes
 from tests.made.voted import responses
 
 NOT_YET_A_JUDGE = "pairs(openai/gpt-4.1-mini[temperature=0])#844a6136"
@@ -20,7 +20,7 @@ NOT_YET_A_JUDGE = "pairs(openai/gpt-4.1-mini[temperature=0])#844a6136"
 
 def filled(path: Path) -> VoteStore:
     store, rows = VoteStore(path), responses(3)
-    store.add_pairs(rows, new_pairs(rows))
+    store.add_pairs(rows, make_new_pairs(rows))
     return store
 
 
@@ -34,7 +34,7 @@ def test_a_person_does_not_vote_under_the_id_of_a_judge(tmp_path: Path) -> None:
     with filled(tmp_path / "one.sqlite") as store:
         pair, other, _ = (one.pair_id for one in store.pairs())
         add_judge(store, "registered")
-        take_judged(store, "voted", [JudgedPair(other, "A", "")])
+        store_judge_votes(store, "voted", [JudgeVote(other, "A", "")])
         for judge in (NOT_YET_A_JUDGE, "registered", "voted"):
             with pytest.raises(BallotError, match=r"reviewer_id: the id '.*' belongs to a judge; allowed: the id of a person"):
                 store.take(Ballot(pair, judge, "A", 3))
@@ -53,13 +53,13 @@ def test_votes_in_a_judges_name_from_before_are_counted_and_stay(tmp_path: Path)
         pair = store.pairs()[0].pair_id
         record = store.vote_record(Ballot(pair, NOT_YET_A_JUDGE, "A", 3), store.clock())
         store.database.write(lambda connection: tables.add_rows(connection, store.database, "vote", [record]))
-        assert pairs_voted_on_in_its_name(store, NOT_YET_A_JUDGE, "qa") == 1
-        assert pairs_voted_on_in_its_name(store, NOT_YET_A_JUDGE, "games") == 0
-        assert pairs_voted_on_in_its_name(store, "r1") == 0
+        assert count_impersonated_pairs(store, NOT_YET_A_JUDGE, "qa") == 1
+        assert count_impersonated_pairs(store, NOT_YET_A_JUDGE, "games") == 0
+        assert count_impersonated_pairs(store, "r1") == 0
         (path := tmp_path / "v.jsonl").write_text(ballot(pair, NOT_YET_A_JUDGE))
         assert import_votes(store, path).added == {}
         add_judge(store, NOT_YET_A_JUDGE)
         export_votes(store, path)
     with VoteStore(tmp_path / "two.sqlite") as again:
         assert import_votes(again, path).added["vote"] == 1
-        assert pairs_voted_on_in_its_name(again, NOT_YET_A_JUDGE) == 1
+        assert count_impersonated_pairs(again, NOT_YET_A_JUDGE) == 1

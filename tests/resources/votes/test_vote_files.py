@@ -14,10 +14,10 @@ import pytest
 
 from dtef_pipeline.errors import SourceError, StoreError
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.pairing import new_pairs
-from dtef_pipeline.preference.vote_records import RunManifest, record_line, response_record
+from dtef_pipeline.preference.pairing import make_new_pairs
+from dtef_pipeline.preference.vote_records import RunManifest, build_response_record, record_line
 from resources.votes.vote_files import export_votes, import_votes
-from resources.votes.vote_store import VoteStore, votes_of_store
+from resources.votes.vote_store import VoteStore, read_player_votes
 from tests.made.voted import responses, vectors
 
 TIME = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -27,9 +27,9 @@ TIME = datetime(2026, 1, 31, 12, tzinfo=UTC)
 def store(tmp_path: Path) -> Iterator[VoteStore]:
     with opened(tmp_path, "first") as found:
         rows = responses(4, items=2)
-        made = new_pairs(rows)
+        made = make_new_pairs(rows)
         found.add_pairs(rows, made, RunManifest("qa", "base", "1", "2"))
-        found.say_of_reviewer("ann", consent=True)
+        found.record_consent("ann", consent=True)
         for place, pair in enumerate(found.pairs()):
             for reviewer in ("ann", "bob", "čeněk")[: place % 4]:
                 found.take(Ballot(pair.pair_id, reviewer, ("A", "B", "tie")[place % 3], 1 + place % 5, 'says "x"\u2028\n'))  # type: ignore[arg-type]
@@ -56,7 +56,7 @@ def test_what_is_exported_imported_and_exported_again_is_the_same_bytes(store: V
         done = import_votes(other, first)
         assert done.known == 0
         export_votes(other, second)
-        assert votes_of_store(other)
+        assert read_player_votes(other)
         assert import_votes(other, first).added == {}
         export_votes(other, third)
         assert other.salt != store.salt
@@ -69,7 +69,7 @@ def test_the_same_bytes_come_out_of_every_kind_of_store(store: VoteStore, locati
         import_votes(other, first)
         assert import_votes(other, first).added == {}
         export_votes(other, second := tmp_path / "second.jsonl")
-        assert len(votes_of_store(other)) == len(votes_of_store(store))
+        assert len(read_player_votes(other)) == len(read_player_votes(store))
     assert first.read_bytes() == second.read_bytes()
 
 
@@ -79,14 +79,14 @@ def test_a_store_that_made_the_same_pairs_itself_takes_the_votes_on_them_under_i
     export_votes(store, tmp_path / "x.jsonl")
     with opened(tmp_path, "second") as other:
         rows = responses(4, items=2)
-        other.add_pairs(rows, new_pairs(rows))
+        other.add_pairs(rows, make_new_pairs(rows))
         own = {pair.pair_id for pair in other.pairs()}
         assert own.isdisjoint(pair.pair_id for pair in store.pairs())
         done = import_votes(other, tmp_path / "x.jsonl")
         assert "pair" not in done.added
         assert done.added["vote"] == len(store.votes())
         assert {pair.pair_id for pair in other.pairs()} == own
-        there, here = (sorted((one.item_id, one.left, one.preferred) for one in votes_of_store(s)) for s in (other, store))
+        there, here = (sorted((one.item_id, one.left, one.preferred) for one in read_player_votes(s)) for s in (other, store))
         assert there == here
         assert import_votes(other, tmp_path / "x.jsonl").added == {}
 
@@ -100,7 +100,7 @@ def test_reviewers_without_consent_stand_under_pseudonyms(store: VoteStore, tmp_
     votes = [line for line in lines_of(path) if line["kind"] == "vote"]
     assert len({line["reviewer_id"] for line in votes}) == 3
     assert "ann" in {line["reviewer_id"] for line in votes}
-    store.say_of_reviewer("bob", consent=True)
+    store.record_consent("bob", consent=True)
     export_votes(store, later := tmp_path / "y.jsonl")
     others = {line["reviewer_id"] for line in lines_of(later) if line["kind"] == "vote"}
     assert {"ann", "bob"} < others
@@ -206,7 +206,7 @@ def test_a_bad_line_is_named_and_nothing_is_imported(store: VoteStore, tmp_path:
 def test_vectors_of_files(given_: dict[str, Any], expected: dict[str, Any], tmp_path: Path) -> None:
     with opened(tmp_path, "first") as store:
         rows = responses(given_["lines"])
-        lines = [record_line("response", response_record(row, None)) for row in rows]
+        lines = [record_line("response", build_response_record(row, None)) for row in rows]
         lines[given_["bad"] - 1] = "{"
         (tmp_path / "x.jsonl").write_text("\n".join(lines))
         with pytest.raises(SourceError, match=rf"x.jsonl:{expected['message_has']}: "):
@@ -234,7 +234,7 @@ def test_votes_handed_in_are_taken_once_and_mean_what_this_store_showed(store: V
     texts = {row.response_id: row.text for row in responses(4, items=2)}
     shown = {"left": texts[pair.left], "right": texts[pair.right]}
     # The players of these responses have no name in their texts.
-    assert store.served(pair_id).run_a == shown[vote.shown_as_a]
+    assert store.reviewer_view(pair_id).run_a == shown[vote.shown_as_a]
     path.write_text(json.dumps(ballot | {"choice": "B"}))
     with pytest.raises(SourceError, match="with other content"):
         import_votes(store, path)
@@ -252,7 +252,7 @@ def test_a_file_that_is_no_archive_is_said_to_be_unreadable(store: VoteStore, tm
 def test_ten_thousand_votes_come_in_within_seconds(tmp_path: Path) -> None:
     """100,000 take less than 10 s on a machine of its own: a tenth of them here, with room for a busy one."""
     rows = responses(46)
-    made = new_pairs(rows)[:1_000]
+    made = make_new_pairs(rows)[:1_000]
     with opened(tmp_path, "first") as store:
         store.add_pairs(rows, made)
         votes = [

@@ -11,9 +11,9 @@ import pytest
 from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest, record_line, request_record
-from dtef_pipeline.preference.votes import paired_response
+from dtef_pipeline.preference.votes import make_paired_response
 from resources.responses.store import ResponseStore
 from resources.votes.vote_files import export_votes, import_votes
 from resources.votes.vote_store import VoteStore
@@ -31,11 +31,11 @@ def voted(location: str | Path) -> VoteStore:
         stored.add(response(number) for number in (1, 2, 3))
     one, two, three = keys(1, 2, 3)
     rows = [
-        paired_response("qa", "1", player, f"{player} says", prompt="?", snapshot="base", request_keys=asked)
+        make_paired_response("qa", "1", player, f"{player} says", prompt="?", snapshot="base", request_keys=asked)
         for player, asked in (("x", (one,)), ("y", (two, three)))
     ]
     store = VoteStore(location, lambda: TIME)
-    store.add_pairs(rows, new_pairs(rows), MANIFEST)
+    store.add_pairs(rows, make_new_pairs(rows), MANIFEST)
     store.take(Ballot(store.pairs()[0].pair_id, "r1", "A", 2))
     return store
 
@@ -65,11 +65,11 @@ def test_an_audit_ends_at_the_same_run_in_a_store_that_only_imported_the_vote(lo
 def test_of_a_computed_response_an_audit_says_that_no_model_was_asked(tmp_path: Path) -> None:
     """It said that the response was in another store."""
     rows = [
-        paired_response("survey", "1", player, f"{player} says", prompt="?", snapshot="base", request_keys=("key",))
+        make_paired_response("survey", "1", player, f"{player} says", prompt="?", snapshot="base", request_keys=("key",))
         for player in ("baseline/uniform", "baseline/other")
     ]
     with VoteStore(tmp_path / "one.sqlite") as store:
-        store.add_pairs(rows, new_pairs(rows), MANIFEST)
+        store.add_pairs(rows, make_new_pairs(rows), MANIFEST)
         vote_id = store.take(Ballot(store.pairs()[0].pair_id, "r1", "A", 2))
         assert {row["reason"] for row in store.audit(vote_id)} == {
             "the response was computed from the data: no model was asked"

@@ -14,15 +14,15 @@ import sqlalchemy as sa
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, UnknownPair
 from dtef_pipeline.identity import request_key
-from dtef_pipeline.judging.hidden_names import names_of_model
+from dtef_pipeline.judging.hidden_names import list_names_of_model
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest
-from dtef_pipeline.preference.votes import keyed_pair, paired_response
-from resources.evaluations.run_manifests import AskingRun, this_run
+from dtef_pipeline.preference.votes import make_keyed_pair, make_paired_response
+from resources.evaluations.run_manifests import AskingRun, describe_this_run
 from resources.responses.store import ResponseStore
 from resources.votes import vote_tables
-from resources.votes.vote_store import JudgedPair, VoteStore, take_judged, votes_of_store
+from resources.votes.vote_store import JudgeVote, VoteStore, read_player_votes, store_judge_votes
 from tests.conftest import ROOT
 from tests.made.voted import responses
 from tests.resources.broken_commits import break_after_commit
@@ -40,7 +40,7 @@ def store(sqlite_location: str) -> Iterator[VoteStore]:
 def filled(store: VoteStore, players: int = 4) -> list[str]:
     """The ids of the pairs."""
     rows = responses(players)
-    made = new_pairs(rows)
+    made = make_new_pairs(rows)
     assert store.add_pairs(rows, made, MANIFEST, "me") == len(made)
     return [pair.pair_id for pair in store.pairs()]
 
@@ -105,11 +105,11 @@ def test_processes_that_open_a_new_store_at_once_agree_on_its_salt(location: str
 def test_who_knows_the_responses_but_not_the_salt_cannot_tell_which_pair_is_whose(store: VoteStore) -> None:
     # Ids were hashes of the ids of responses, which the tables give to anybody who computes them.
     filled(store)
-    made = new_pairs(responses(4))
+    made = make_new_pairs(responses(4))
     stored = {pair.pair_id for pair in store.pairs()}
     assert stored.isdisjoint(pair.pair_id for pair in made)
-    assert stored == {keyed_pair(pair, store.salt).pair_id for pair in made}
-    assert stored.isdisjoint(keyed_pair(pair, "another").pair_id for pair in made)
+    assert stored == {make_keyed_pair(pair, store.salt).pair_id for pair in made}
+    assert stored.isdisjoint(make_keyed_pair(pair, "another").pair_id for pair in made)
 
 
 def test_a_vote_on_a_pair_that_is_not_there_is_refused(store: VoteStore) -> None:
@@ -131,9 +131,9 @@ def test_reviewers_are_served_what_they_have_not_voted_on_until_nothing_is_left(
 
 def test_a_voided_vote_stays_and_counts_no_more(store: VoteStore) -> None:
     vote_id = store.take(Ballot(filled(store)[0], "r1", "A", 3))
-    assert len(votes_of_store(store)) == 1
+    assert len(read_player_votes(store)) == 1
     store.void(vote_id, "admin", "was a test")
-    assert votes_of_store(store) == []
+    assert read_player_votes(store) == []
     assert [(one, voided) for one, _, voided in store.votes()] == [(vote_id, True)]
     with pytest.raises(BallotError, match="voided already"):
         store.void(vote_id, "admin", "again")
@@ -152,33 +152,33 @@ def test_votes_are_of_players_whatever_was_shown_as_a(store: VoteStore) -> None:
     filled(store, 8)
     better = {f"player-{place}": place for place in range(8)}
     for pair_id in store.waiting("r1", most=100):
-        pair = store.served(pair_id)
+        pair = store.reviewer_view(pair_id)
         # The player's number begins each text.
         store.take(Ballot(pair_id, "r1", "A" if pair.run_a > pair.run_b else "B", 5))
-    found = votes_of_store(store)
+    found = read_player_votes(store)
     assert len(found) == 28
     assert all((better[vote.left] > better[vote.right]) == (vote.preferred == "left") for vote in found)
     assert {vote.preferred for vote in found} == {"left", "right"}
     assert all(vote.left_length == len("0 says 0 for the 0.") for vote in found)
-    assert votes_of_store(store, reviewer_kind="judge") == votes_of_store(store, family="rubric") == []
+    assert read_player_votes(store, reviewer_kind="judge") == read_player_votes(store, family="rubric") == []
 
 
 def test_pairs_in_which_a_name_stood_are_left_out_on_demand(store: VoteStore) -> None:
     rows = [
-        paired_response("qa", "1", player, text, prompt="?", names=(player,))
+        make_paired_response("qa", "1", player, text, prompt="?", names=(player,))
         for player, text in (("gpt", "I am gpt"), ("claude", "I am not GPT."), ("x9", "hello"), ("y9", "bye"))
     ]
-    made = new_pairs(rows)
+    made = make_new_pairs(rows)
     store.add_pairs(rows, made)
     for pair in store.pairs():
         store.take(Ballot(pair.pair_id, "r1", "tie", 1))
-    assert sum(vote.leak_risk for vote in votes_of_store(store)) == 5
-    assert [{vote.left, vote.right} for vote in votes_of_store(store, leaks=False)] == [{"x9", "y9"}]
+    assert sum(vote.leak_risk for vote in read_player_votes(store)) == 5
+    assert [{vote.left, vote.right} for vote in read_player_votes(store, leaks=False)] == [{"x9", "y9"}]
 
 
 def test_a_vote_is_followed_back_to_requests_code_and_configuration_in_one_join(location: str) -> None:
     keys = {player: request_key(f"{ord(player):032x}", f"{player}[t=0]", 0, "base") for player in "ab"}
-    with ResponseStore(location, this_run) as stored:
+    with ResponseStore(location, describe_this_run) as stored:
         stored.add(
             Response(
                 request_key=keys[player],
@@ -201,11 +201,11 @@ def test_a_vote_is_followed_back_to_requests_code_and_configuration_in_one_join(
             for player in "ab"
         )
     rows = [
-        paired_response("qa", "1", player, f"text of {player}", prompt="?", snapshot="base", request_keys=(key,))
+        make_paired_response("qa", "1", player, f"text of {player}", prompt="?", snapshot="base", request_keys=(key,))
         for player, key in keys.items()
     ]
     with VoteStore(location, lambda: TIME) as store:
-        store.add_pairs(rows, new_pairs(rows), MANIFEST)
+        store.add_pairs(rows, make_new_pairs(rows), MANIFEST)
         vote_id = store.take(Ballot(store.pairs()[0].pair_id, "r1", "A", 2))
         chain = store.audit(vote_id)
         with pytest.raises(BallotError, match="there is no vote"):
@@ -215,8 +215,8 @@ def test_a_vote_is_followed_back_to_requests_code_and_configuration_in_one_join(
         assert row["request_key"] == keys[row["player"]]
         assert row["voted_at"] == row["answered_at"] == TIME
         assert (row["served_model"], row["model_variant"]) == (f"{row['player']}-2026", f"{row['player']}[t=0]")
-        assert AskingRun(row["code_version"], row["config_hash"]) == this_run()
-        assert row["run_id"] == this_run().run_id
+        assert AskingRun(row["code_version"], row["config_hash"]) == describe_this_run()
+        assert row["run_id"] == describe_this_run().run_id
         assert (row["paired_manifest_id"], row["paired_code_version"]) == (MANIFEST.manifest_id, "1.2.3")
         assert row["reason"] is None
 
@@ -229,7 +229,7 @@ def test_an_audit_that_ends_before_a_run_says_why(store: VoteStore) -> None:
 
 def test_the_requests_behind_a_judges_vote_are_in_its_audit(store: VoteStore) -> None:
     said = f"[shown A by {'a' * 32}] [swapped B by {'b' * 32}] It is clear."
-    take_judged(store, "a judge", [JudgedPair(filled(store)[0], "A", said)])
+    store_judge_votes(store, "a judge", [JudgeVote(filled(store)[0], "A", said)])
     ((vote_id, *_),) = store.votes()
     assert {row["judge_request_keys"] for row in store.audit(vote_id)} == {f"{'a' * 32} {'b' * 32}"}
 
@@ -248,7 +248,7 @@ def test_no_code_changes_or_takes_away_what_is_stored() -> None:
 
 def test_the_database_itself_allows_one_vote_per_pair_and_reviewer(store: VoteStore) -> None:
     store.take(Ballot(filled(store)[0], "r1", "A", 3))
-    row = dict(vote_tables.stored_row(vote_tables.record_of("vote", store.rows(sa.select(vote_tables.votes))[0])))
+    row = dict(vote_tables.encode_row(vote_tables.record_of("vote", store.rows(sa.select(vote_tables.votes))[0])))
     with pytest.raises(StoreError):
         store.database.write(lambda one: one.execute(sa.insert(vote_tables.votes).values(**row | {"vote_id": "f" * 32})))
 
@@ -264,11 +264,11 @@ def test_votes_of_another_version_are_left_alone(tmp_path: Path, version: int, s
 def named(sqlite_location: str, text: str = "I am o3") -> list[str]:
     """Two responses of `openai/o3` and `other/quokka` in a store, one of them with a name of three characters or less; ids of the pair."""
     rows = [
-        paired_response("qa", "1", name, said, prompt="?", names=names_of_model(name, name))
+        make_paired_response("qa", "1", name, said, prompt="?", names=list_names_of_model(name, name))
         for name, said in (("openai/o3", text), ("other/quokka", "Nothing is said here"))
     ]
     with VoteStore(sqlite_location, lambda: TIME) as store:
-        store.add_pairs(rows, new_pairs(rows))
+        store.add_pairs(rows, make_new_pairs(rows))
         return [pair.pair_id for pair in store.pairs()]
 
 
@@ -276,9 +276,9 @@ def test_a_short_name_is_hidden_and_the_pair_is_a_leak_risk(sqlite_location: str
     """`openai/o3` said "I am o3", reviewers read it, and `--without-leak-risk` kept the pair."""
     (pair_id,) = named(sqlite_location)
     with VoteStore(sqlite_location, lambda: TIME) as store:
-        served = store.served(pair_id)
+        served = store.reviewer_view(pair_id)
         assert "I am [model]" in (served.run_a, served.run_b)
         assert [row["replaced"] for row in store.rows(sa.select(vote_tables.pairs))] == [1]
         store.take(Ballot(pair_id, "r1", "A", 3))
-        assert len(votes_of_store(store)) == 1
-        assert votes_of_store(store, leaks=False) == []
+        assert len(read_player_votes(store)) == 1
+        assert read_player_votes(store, leaks=False) == []

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.games.known_games import known_personas
+from assets.games.known_games import load_known_personas
 from dtef_pipeline.api.documents import versioned_documents
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.personas import Player, require_approved
@@ -124,7 +124,7 @@ def test_a_persona_of_a_file_gets_a_second_version(client: TestClient, tmp_path:
     body = {name: value for name, value in first.json().items() if name not in ("version", "status")}
     answer = client.put(path, json={**body, "traits": {}}, headers={"If-Match": first.headers["etag"]})
     assert (answer.status_code, answer.json()["version"], answer.json()["status"]) == (200, 2, "draft")
-    found = known_personas(settings_in(tmp_path))
+    found = load_known_personas(settings_in(tmp_path))
     assert (found["bold"].version, found["bold:v2"].status) == (1, "draft")
 
 
@@ -199,14 +199,14 @@ def test_who_made_and_approved_a_version_can_be_read(client: TestClient) -> None
 def test_a_persona_approved_over_http_may_play(client: TestClient, tmp_path: Path) -> None:
     client.post(PERSONAS, json=PATIENT)
     client.post(f"{PATH}/status", json={"status": "approved"})
-    found = known_personas(settings_in(tmp_path))["patient"]
+    found = load_known_personas(settings_in(tmp_path))["patient"]
     require_approved([Player(model=MODEL_A, persona=found)])
     assert (found.name, found.system_prompt, found.traits) == ("patient:v1", "You wait.", PATIENT["traits"])
 
 
 def test_a_shipped_persona_that_is_retired_over_http_plays_no_more(client: TestClient, tmp_path: Path) -> None:
     client.post(f"{PERSONAS}/bold/status", json={"status": "retired"})
-    assert known_personas(settings_in(tmp_path))["bold"].status == "retired"
+    assert load_known_personas(settings_in(tmp_path))["bold"].status == "retired"
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST"])
@@ -273,7 +273,7 @@ def test_a_file_that_contradicts_a_version_made_over_http_hides_no_persona(
     (folder / "patient.yaml").write_text(json.dumps(written), encoding="utf-8")
     with_file = settings_in(tmp_path, DTEF_PERSONAS=str(folder))
     with pytest.raises(ConfigError, match="allowed: another id or a higher version in the file"):
-        known_personas(with_file)
+        load_known_personas(with_file)
     monkeypatch.setattr("tests.dtef_pipeline.api.made.settings_in", lambda _: with_file)
     with client_in(tmp_path, "operator") as served:
         assert [one["id"] for one in served.get(PERSONAS).json()["personas"]] == ["bold", "cautious", "patient", "plain-spoken"]

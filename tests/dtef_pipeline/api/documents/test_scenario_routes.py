@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from assets.games.known_games import known_scenarios
+from assets.games.known_games import load_known_scenarios
 from dtef_pipeline.api.documents import document_kinds, engine_check
-from dtef_pipeline.api.documents.engine_check import engine_faults
+from dtef_pipeline.api.documents.engine_check import check_engine
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.pack_files import manifest_faults, trial_faults
+from dtef_pipeline.games.pack_files import check_manifest_engine, check_trial_game
 from dtef_pipeline.games.packs import adapters, pack
 from tests.conftest import ROOT
 from tests.dtef_pipeline.api.made import client_in, settings_in
@@ -43,7 +43,7 @@ def asked(tmp_path: Path) -> Iterator[TestClient]:
 @pytest.fixture
 def client(asked: TestClient, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     """With engines that find nothing wrong: each takes half a second to ask."""
-    monkeypatch.setattr(document_kinds, "engine_faults", lambda _: [])
+    monkeypatch.setattr(document_kinds, "check_engine", lambda _: [])
     return asked
 
 
@@ -55,9 +55,9 @@ def test_a_template_is_made_approved_and_played(asked: TestClient, tmp_path: Pat
     assert (made.status_code, made.headers["location"]) == (201, PATH)
     assert (made.json()["version"], made.json()["status"]) == (1, "experimental")
     assert asked.post(f"{PATH}/status", json={"status": "production"}).json()["status"] == "production"
-    found = known_scenarios(settings_in(tmp_path))
+    found = load_known_scenarios(settings_in(tmp_path))
     assert found["poker/fast"].status == "production"
-    assert list(trial_faults(pack("poker/fast", found))) == []
+    assert list(check_trial_game(pack("poker/fast", found))) == []
 
 
 def test_every_template_is_a_manifest_that_can_be_sent(client: TestClient) -> None:
@@ -91,7 +91,7 @@ UNPLAYABLE: dict[str, tuple[dict[str, Any], str, str]] = {
 def test_what_the_engine_does_not_take_is_told_with_its_field(case: str) -> None:
     fields, path, message = UNPLAYABLE[case]
     manifest = ScenarioManifest.model_validate({**FAST, "version": 1, "status": "experimental", **fields})
-    (fault,) = manifest_faults(manifest)
+    (fault,) = check_manifest_engine(manifest)
     assert ".".join(map(str, fault.place)) == path
     assert message in fault.message
 
@@ -132,7 +132,7 @@ def test_a_changed_scenario_is_the_one_that_is_played(client: TestClient, tmp_pa
     etag = client.get(f"{SCENARIOS}/poker/kuhn").headers["etag"]
     body = {**FAST, "id": "poker/kuhn", "turn_limit": 9}
     assert client.put(f"{SCENARIOS}/poker/kuhn", json=body, headers={"If-Match": etag}).status_code == 200
-    found = known_scenarios(settings_in(tmp_path))["poker/kuhn"]
+    found = load_known_scenarios(settings_in(tmp_path))["poker/kuhn"]
     assert (found.version, found.turn_limit) == (KUHN.version + 1, 9)
 
 
@@ -150,20 +150,20 @@ def worker(program: str) -> list[str]:
 
 def test_an_engine_that_never_ends_is_ended() -> None:
     begun = time.monotonic()
-    (fault,) = engine_faults(KUHN, 0.5, worker("while True: pass"))
+    (fault,) = check_engine(KUHN, 0.5, worker("while True: pass"))
     assert (fault.path, "took longer than 0.5 s" in fault.message) == ("adapter", True)
     assert time.monotonic() - begun < 20
 
 
 @pytest.mark.parametrize("program", ["import os; os.abort()", "print('{')", "print('[1]')", "print('{}'[:1] * 10**6)"])
 def test_an_engine_that_takes_its_process_down_is_a_fault_of_the_manifest(program: str) -> None:
-    (fault,) = engine_faults(KUHN, 20, worker(program))
+    (fault,) = check_engine(KUHN, 20, worker(program))
     assert "failed" in fault.message
 
 
 def test_what_an_engine_says_at_length_is_cut() -> None:
     told = json.dumps([["adapter", "x" * 100_000]])
-    (fault,) = engine_faults(KUHN, 20, worker(f"print({told!r})"))
+    (fault,) = check_engine(KUHN, 20, worker(f"print({told!r})"))
     assert len(fault.message) <= 1000
 
 
@@ -173,7 +173,7 @@ def test_a_server_that_checks_others_says_when_to_come_again(monkeypatch: pytest
     assert all(held)
     try:
         with pytest.raises(Problem) as problem:
-            engine_faults(KUHN)
+            check_engine(KUHN)
     finally:
         for _ in held:
             engine_check._places.release()
@@ -184,7 +184,7 @@ def test_few_wait_until_others_are_checked(monkeypatch: pytest.MonkeyPatch) -> N
     """Each that waited kept a thread of the server, and there was no end to how many."""
     monkeypatch.setattr(engine_check, "_threads", threading.BoundedSemaphore(1))
     with engine_check._threads, pytest.raises(Problem) as problem:
-        engine_faults(KUHN)
+        check_engine(KUHN)
     assert (problem.value.status, "Retry-After" in problem.value.headers) == (503, True)
 
 

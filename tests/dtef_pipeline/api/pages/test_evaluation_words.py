@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dtef_pipeline.api.pages.evaluation_words import Happening, StageStory, story
-from dtef_pipeline.api.queue.shown_evaluations import whole_evaluation
-from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
+from dtef_pipeline.api.pages.evaluation_words import Happening, StageStory, build_story
+from dtef_pipeline.api.queue.shown_evaluations import load_evaluation_view
+from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from tests.dtef_pipeline.api.browsed import browsing, text_of, tree_of
 from tests.dtef_pipeline.api.made import settings_in
 from tests.made.told_runs import TOLD_LOG, tell
@@ -19,11 +19,11 @@ PLAN = {"keys": ["S1/a", "S1/b"], "config": {"blueprints": {}, "predictions": {}
 def told(folder: Path, *events: tuple[str, Mapping[str, Any]]) -> tuple[str, list[Happening | StageStory]]:
     """The queue id of an evaluation after these events, and its story."""
     with EvaluationStore(settings_in(folder).responses_url, TOLD_LOG) as store:
-        asked = [AskedRun(key, {"partition": key}) for key in ("S1/a", "S1/b")]
+        asked = [RunSpec(key, {"partition": key}) for key in ("S1/a", "S1/b")]
         queue_id = store.submit("survey", {}, PLAN, asked, "operator")[0].queue_id
         for kind, data in events:
             tell(store, queue_id, kind, data)  # type: ignore[arg-type]
-        return queue_id, story(whole_evaluation(store, queue_id))
+        return queue_id, build_story(load_evaluation_view(store, queue_id))
 
 
 def part_done(stage: str, key: str) -> tuple[str, dict[str, str]]:

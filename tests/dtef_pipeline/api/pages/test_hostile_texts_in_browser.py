@@ -9,7 +9,7 @@ from dtef_pipeline.api.services import Services
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.votes import PairedResponse
-from resources.evaluations.evaluation_store import AskedRun
+from resources.evaluations.evaluation_store import RunSpec
 from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES, log_in
 from tests.dtef_pipeline.api.made import PINNED_GAME, services_in
 from tests.dtef_pipeline.api.reviewed import fill
@@ -34,7 +34,7 @@ def filled(services: Services) -> Sequence[str]:
     plan = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": OBEYED}
     manifest = {"persona_ids": [LONG], "scenario_ids": [OBEYED], "models": [LONG]}
     found, _ = services.evaluations.submit(
-        "games", manifest, plan, [AskedRun(OBEYED, {"persona_id": LONG, **PINNED_GAME})], OBEYED
+        "games", manifest, plan, [RunSpec(OBEYED, {"persona_id": LONG, **PINNED_GAME})], OBEYED
     )
     tell(services.evaluations, found.queue_id, "started", {"said": LONG})
     failed = {"stage": OBEYED, "key": OBEYED, "status": "failed", "reason": LONG}
@@ -47,7 +47,7 @@ def filled(services: Services) -> Sequence[str]:
     ]
     fill(services.votes, texts)
     services.votes.take(Ballot(services.votes.pairs()[0].pair_id, OBEYED, "A", 3, OBEYED))
-    services.votes.say_of_reviewer("admin", consent=False)
+    services.votes.record_consent("admin", consent=False)
     with_board(services)
     return ("/personas/hostile", f"/queue/{found.queue_id}", f"/runs/{found.runs[0].run_id}")
 

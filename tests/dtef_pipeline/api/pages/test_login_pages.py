@@ -79,9 +79,9 @@ def test_a_login_ends_with_its_time_and_with_its_token(tmp_path: Path) -> None:
     sessions = Sessions(lambda: now[0])
     first = sessions.begin("a" * 64)
     now[0] = LOGGED_IN_S - 1
-    assert sessions.token_of(first) == "a" * 64
+    assert sessions.find_token(first) == "a" * 64
     now[0] = LOGGED_IN_S
-    assert (sessions.token_of(first), sessions.token_of("another")) == (None, None)
+    assert (sessions.find_token(first), sessions.find_token("another")) == (None, None)
     with browser_of_nobody(tmp_path) as client:
         client.post("/login", data={"token": ROLE_TOKENS["operator"]}, headers=OWN_ORIGIN)
         (tmp_path / "tokens.yaml").write_text("tokens: []\n", encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from dtef_pipeline.api.pages.manifest_forms import manifest_form, read_manifest_form
 from dtef_pipeline.api.plans.family_plans import FamilyPlans
-from dtef_pipeline.api.plans.manifests import all_plans
+from dtef_pipeline.api.plans.manifests import load_all_plans
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, faults_beside, tags_of
 from tests.dtef_pipeline.api.made import add_partitions, settings_in
 
@@ -22,7 +22,7 @@ PARTITIONS = {
 
 def spaces() -> dict[str, Any]:
     """By family, the space of its partitions."""
-    return {name: plans.source.space for name, plans in all_plans().items() if isinstance(plans, FamilyPlans)}
+    return {name: plans.source.space for name, plans in load_all_plans().items() if isinstance(plans, FamilyPlans)}
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_each_family_has_its_form_with_what_was_added_to_tick(added: Path) -> No
 
 @pytest.mark.parametrize("family", ["survey", "rubric", "qa", "games"])
 def test_every_member_of_a_manifest_has_a_field_but_bounds_by_model_or_role(family: str, added: Path) -> None:
-    plans = all_plans()[family]
+    plans = load_all_plans()[family]
     fields = {one.path or one.name for one in manifest_form(family, plans, settings_in(added), {}).fields}
     members = set(plans.form.model_fields) - {"family", "budget", "budgets", "role_budgets"}
     assert members <= fields
@@ -66,7 +66,7 @@ def test_every_member_of_a_manifest_has_a_field_but_bounds_by_model_or_role(fami
 
 @pytest.mark.parametrize("family", ["survey", "rubric", "qa", "games"])
 def test_a_form_that_is_sent_as_it_is_shown_stands_for_the_defaults(family: str, added: Path) -> None:
-    plans = all_plans()[family]
+    plans = load_all_plans()[family]
     shown = {one.name: list(one.values) for one in manifest_form(family, plans, settings_in(added), {}).fields}
     needed = {"survey": "rounds", "rubric": "blueprints", "qa": "suites", "games": "scenario_ids"}[family]
     sent = {**shown, needed: ["x"], "models": ["m"], "persona_ids": ["none"]}

@@ -11,7 +11,7 @@ import pytest
 
 from dtef_pipeline.api.documents import versioned_documents
 from dtef_pipeline.errors import ConfigError, StoreError
-from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
+from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from tests.dtef_pipeline.api.browsed import (
     HOSTILE,
     OPERATOR_PAGES,
@@ -44,7 +44,7 @@ def submitted(folder: Path, words: str = "poker/kuhn") -> str:
     manifest = {"persona_ids": [words], "scenario_ids": [words], "models": [words]}
     with EvaluationStore(settings_in(folder).responses_url, TOLD_LOG) as store:
         found, _ = store.submit(
-            "games", manifest, PLANNED, [AskedRun("poker/kuhn", {"persona_id": words, **PINNED_GAME})], words
+            "games", manifest, PLANNED, [RunSpec("poker/kuhn", {"persona_id": words, **PINNED_GAME})], words
         )
         tell(store, found.queue_id, "started", {"said": words})
     return found.queue_id

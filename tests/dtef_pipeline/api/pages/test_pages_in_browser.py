@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dtef_pipeline.api.access import SESSION_COOKIE
 from dtef_pipeline.api.services import Services
-from resources.evaluations.evaluation_store import AskedRun
+from resources.evaluations.evaluation_store import RunSpec
 from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES, log_in
 from tests.dtef_pipeline.api.made import PINNED_GAME, ROLE_TOKENS, services_in, session_in
 from tests.dtef_pipeline.api.served import served
@@ -19,7 +19,7 @@ PLANNED_IN_BROWSER = {"keys": ["poker/kuhn"], "config": {"episodes": {}, "scores
 
 def submitted_to(services: Services, model: str = "gpt-4.1") -> str:
     manifest = {"persona_ids": ["cautious"], "scenario_ids": ["poker/kuhn"], "models": [model]}
-    asked = [AskedRun("poker/kuhn", {"persona_id": "cautious", **PINNED_GAME})]
+    asked = [RunSpec("poker/kuhn", {"persona_id": "cautious", **PINNED_GAME})]
     found, _ = services.evaluations.submit("games", manifest, PLANNED_IN_BROWSER, asked, "maria")
     return found.queue_id
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
+from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, texts_of
 from tests.dtef_pipeline.api.made import settings_in
 from tests.dtef_pipeline.api.pages.test_operator_pages import PLANNED
@@ -77,7 +77,7 @@ def test_why_an_evaluation_failed_has_a_row_of_its_own(tmp_path: Path) -> None:
 
 def test_an_evaluation_of_a_family_that_is_not_there_any_more_is_shown_without_values(tmp_path: Path) -> None:
     with EvaluationStore(settings_in(tmp_path).responses_url, TOLD_LOG) as store:
-        asked = [AskedRun("x/y", {"partition": "x/y"})]
+        asked = [RunSpec("x/y", {"partition": "x/y"})]
         queue_id = store.submit("chess", {}, {**PLANNED, "keys": ["x/y"]}, asked, "operator")[0].queue_id
         tell(store, queue_id, "completed", {})
     with browsing(tmp_path) as client:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.preference.votes import paired_response
+from dtef_pipeline.preference.votes import make_paired_response
 from dtef_pipeline.text.visible import make_visible
 from tests.dtef_pipeline.api.browsed import tags_of
 from tests.dtef_pipeline.api.reviewed import HOSTILE, hidden, reviewing, shown, store_of, voted
@@ -15,7 +15,7 @@ from tests.made.voted import responses
 
 def test_hostile_texts_are_text(tmp_path: Path) -> None:
     rows = [
-        paired_response("qa", "made/all/1", f"player-{number}", f"{number} {HOSTILE}", prompt=HOSTILE, names=())
+        make_paired_response("qa", "made/all/1", f"player-{number}", f"{number} {HOSTILE}", prompt=HOSTILE, names=())
         for number in (1, 2)
     ]
     with reviewing(tmp_path, rows) as client:
@@ -36,7 +36,7 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
 def test_a_response_that_is_empty_says_so(tmp_path: Path) -> None:
     """A box with nothing in it could be one that did not load."""
     texts = {"player-1": " \n", "player-2": "A text."}
-    rows = [paired_response("qa", "made/all/1", name, text, prompt="What?", names=()) for name, text in texts.items()]
+    rows = [make_paired_response("qa", "made/all/1", name, text, prompt="What?", names=()) for name, text in texts.items()]
     with reviewing(tmp_path, rows) as client:
         assert sorted(shown(client.get("/review"))[1:]) == ["(this text is empty)", "A text."]
 
@@ -56,7 +56,7 @@ def test_nothing_that_is_served_says_who_wrote_what(tmp_path: Path) -> None:
     """Every byte and header of the pages and of what they load, over all states of a reviewer who votes on all pairs."""
     names = ("Zorblax", "Quuxmind", "Frobnik")
     rows = [
-        paired_response(
+        make_paired_response(
             "qa", f"secretsuite/hidden/{item}", f"{name}[temperature=0]", f"I, {name.upper()}, say {place} of {item}.",
             prompt=f"{name if item else 'What'} is {item}?", names=(name,), request_keys=(f"key-{name}-{item}",),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.errors import StoreError
-from dtef_pipeline.preference.votes import paired_response
+from dtef_pipeline.preference.votes import make_paired_response
 from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
 from tests.dtef_pipeline.api.reviewed import HOSTILE, fill
@@ -99,7 +99,7 @@ def test_three_pairs_are_voted_on_with_keys_alone(opened: tuple[Browser, VoteSto
 
 def test_pairs_are_skipped_and_reasons_written_with_keys(opened: tuple[Browser, VoteStore, str]) -> None:
     browser, store, address = opened
-    store.say_of_reviewer("reviewer", consent=False)
+    store.record_consent("reviewer", consent=False)
     log_in(browser, address)
     first = shown_id(browser)
     press(browser, "s")
@@ -124,7 +124,7 @@ def test_what_cannot_be_stored_stays_in_the_form(
     opened: tuple[Browser, VoteStore, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser, store, address = opened
-    store.say_of_reviewer("reviewer", consent=False)
+    store.record_consent("reviewer", consent=False)
     log_in(browser, address)
     press(browser, "a", "2")
 
@@ -156,9 +156,9 @@ def test_all_that_votes_is_within_reach_and_nothing_is_wider_than_the_screen(
     browser: Browser, tmp_path: Path, width: int, most: float
 ) -> None:
     services = services_in(tmp_path)
-    rows = [paired_response("qa", "x/1", f"p{one}", f"{one} {HOSTILE}\n" * 40, prompt=HOSTILE, names=()) for one in (1, 2)]
+    rows = [make_paired_response("qa", "x/1", f"p{one}", f"{one} {HOSTILE}\n" * 40, prompt=HOSTILE, names=()) for one in (1, 2)]
     fill(services.votes, rows)
-    services.votes.say_of_reviewer("reviewer", consent=False)
+    services.votes.record_consent("reviewer", consent=False)
     with served(services) as api:
         log_in(browser, api.address, width)
         assert browser.does("document.documentElement.scrollWidth") <= width
@@ -182,7 +182,7 @@ def test_all_that_votes_is_within_reach_and_nothing_is_wider_than_the_screen(
 def test_a_phone_that_lies_on_its_side_has_its_height_for_the_texts(opened: tuple[Browser, VoteStore, str]) -> None:
     """The bar stayed on the screen, and took 161 of 360 pixels."""
     browser, store, address = opened
-    store.say_of_reviewer("reviewer", consent=False)
+    store.record_consent("reviewer", consent=False)
     log_in(browser, address)
     browser.call("Emulation.setDeviceMetricsOverride", width=740, height=360, deviceScaleFactor=1, mobile=True)
     bar = "document.querySelector('.bar').getBoundingClientRect()"
@@ -197,9 +197,11 @@ def test_a_phone_that_lies_on_its_side_has_its_height_for_the_texts(opened: tupl
 def test_on_a_phone_both_texts_and_the_bar_are_in_view_together(browser: Browser, tmp_path: Path) -> None:
     """The bar took a third of the screen, and text A the rest of it."""
     services = services_in(tmp_path)
-    rows = [paired_response("qa", "x/1", f"p{one}", f"{one} word\n" * 400, prompt="Why? " * 200, names=()) for one in (1, 2)]
+    rows = [
+        make_paired_response("qa", "x/1", f"p{one}", f"{one} word\n" * 400, prompt="Why? " * 200, names=()) for one in (1, 2)
+    ]
     fill(services.votes, rows)
-    services.votes.say_of_reviewer("reviewer", consent=False)
+    services.votes.record_consent("reviewer", consent=False)
     with served(services) as api:
         log_in(browser, api.address, 390)
         browser.does("document.querySelector('.texts').scrollIntoView({behavior: 'instant'})")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.api.pages.review_pages import ALL_DONE, MOST_SKIPPED, read_skipped, with_skipped
+from dtef_pipeline.api.pages.review_pages import ALL_DONE, MOST_SKIPPED, add_skipped, read_skipped
 from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.errors import StoreError
 from tests.dtef_pipeline.api.browsed import tags_of, typed_in
@@ -101,9 +101,9 @@ def test_skipped_pairs_are_ids_each_once_and_not_too_many() -> None:
     first, second = "a" * 32, "b" * 32
     assert read_skipped(f"{first}.<b>..{second}.{first}.\x00.{'A' * 32}.a") == (first, second)
     many = tuple(f"{number:032x}" for number in range(MOST_SKIPPED))
-    assert with_skipped(many, first) == (*many[1:], first)
-    assert with_skipped((first, second), first) == (second, first)
-    assert with_skipped((first,), "no id") == (first,)
+    assert add_skipped(many, first) == (*many[1:], first)
+    assert add_skipped((first, second), first) == (second, first)
+    assert add_skipped((first,), "no id") == (first,)
     assert len(read_skipped(f"{first}." * 30_000)) == 1
 
 
@@ -211,7 +211,7 @@ def test_the_page_and_the_route_serve_the_same_pair_and_one_vote_holds_for_both(
 
 def test_the_id_of_a_judge_gets_no_page_to_vote_on(tmp_path: Path) -> None:
     with reviewing(tmp_path, responses(2), asked=False) as client:
-        store_of(client).say_of_reviewer("reviewer", consent=False, reviewer_kind="judge")
+        store_of(client).record_consent("reviewer", consent=False, reviewer_kind="judge")
         for answer in (client.get("/review"), client.post("/review/consent", data={"consent": "yes"})):
             assert answer.status_code == 422
             assert "belongs to a judge" in answer.text
@@ -223,7 +223,7 @@ def test_the_page_reads_what_its_reviewer_said_once_and_nothing_of_others(
 ) -> None:
     with reviewing(tmp_path, responses(2)) as client:
         store = store_of(client)
-        store.say_of_reviewer("somebody else", consent=True)
+        store.record_consent("somebody else", consent=True)
         read: list[str] = []
         one = store.reviewer
         monkeypatch.setattr(store, "reviewer", lambda name: read.append(name) or one(name))

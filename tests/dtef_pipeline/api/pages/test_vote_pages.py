@@ -10,7 +10,7 @@ import pytest
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.preference.published_scores import preference_scores
 from resources.votes.vote_queries import vote_counts
-from resources.votes.vote_store import votes_of_store
+from resources.votes.vote_store import read_player_votes
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing, tags_of
 from tests.dtef_pipeline.api.made import services_in
@@ -58,7 +58,7 @@ def test_votes_without_a_time_are_told_apart(tmp_path: Path, monkeypatch: pytest
 
 def counted_votes_of(services: Services) -> None:
     """Write the table that the board is made of, as the roll-up does."""
-    votes = votes_of_store(services.votes)
+    votes = read_player_votes(services.votes)
     Warehouse(services.settings.warehouse).write("preference_scores", preference_scores(votes))
 
 

@@ -15,10 +15,10 @@ from fastapi.testclient import TestClient
 
 from assets.daemon_state import DaemonState, SensorTicks, daemon_state
 from dtef_pipeline.api import service_health
-from dtef_pipeline.api.pages.health_pages import bytes_in_words
-from dtef_pipeline.api.service_health import DAMAGED_STORE, NO_DAEMON, NO_SENSOR, HealthLook, _KeptDaemon
+from dtef_pipeline.api.pages.health_pages import format_bytes
+from dtef_pipeline.api.service_health import DAMAGED_STORE, NO_DAEMON, NO_SENSOR, HealthLook, _DaemonCache
 from dtef_pipeline.errors import StoreError
-from dtef_pipeline.text.spans import span_in_words
+from dtef_pipeline.text.spans import format_span
 from resources.evaluations.evaluation_store import QUEUE_SENSOR, EvaluationStore
 from resources.votes.vote_queries import start_of_days, vote_counts
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing, tags_of, texts_of
@@ -57,7 +57,7 @@ def test_days_begin_at_midnight() -> None:
 def test_reviewers_are_opaque_unless_they_agreed(tmp_path: Path) -> None:
     services = services_in(tmp_path)
     with_votes(services, last=datetime.now(UTC))
-    services.votes.say_of_reviewer("cleo", consent=True, who="cleo")
+    services.votes.record_consent("cleo", consent=True, who="cleo")
     services.close()
     with browsing(tmp_path) as client:
         shown = client.get("/votes").text
@@ -106,7 +106,7 @@ def test_the_board_has_the_columns_and_words_of_reports(tmp_path: Path) -> None:
 def daemon(monkeypatch: pytest.MonkeyPatch) -> list[DaemonState]:
     """What is told of the daemon: the last of the list."""
     told = [DaemonState(datetime.now(UTC), True)]
-    monkeypatch.setattr(service_health._KeptDaemon, "state", lambda *_: told[-1])
+    monkeypatch.setattr(service_health._DaemonCache, "state", lambda *_: told[-1])
     return told
 
 
@@ -158,16 +158,16 @@ def test_health_and_the_queue_say_that_ticks_fail_or_do_not_come(daemon: list[Da
 def test_a_daemon_that_was_just_started_is_given_time_for_its_first_tick(daemon: list[DaemonState]) -> None:
     now = datetime.now(UTC)
     stale = DaemonState(now, True, ticks=SensorTicks(now - timedelta(hours=2)), daemon_id="new")
-    assert stale.fault_of_ticks(now, QUEUE_SENSOR)
+    assert stale.find_sensor_fault(now, QUEUE_SENSOR)
     for before in (DaemonState(now - timedelta(hours=2), True, daemon_id="new"), DaemonState(now, True, daemon_id="old")):
         began = now - timedelta(seconds=30)
-        young = stale.after(before, began)
-        assert young.fault_of_ticks(now, QUEUE_SENSOR) is None
-        assert stale.after(young, now).began_after == began
-        assert young._replace(last_heartbeat_at=now + timedelta(minutes=3)).fault_of_ticks(
+        young = stale.merge_earlier(before, began)
+        assert young.find_sensor_fault(now, QUEUE_SENSOR) is None
+        assert stale.merge_earlier(young, now).began_after == began
+        assert young._replace(last_heartbeat_at=now + timedelta(minutes=3)).find_sensor_fault(
             now + timedelta(minutes=3), QUEUE_SENSOR
         )
-    assert stale._replace(is_sensor_on=False).fault_of_ticks(now, QUEUE_SENSOR) is None
+    assert stale._replace(is_sensor_on=False).find_sensor_fault(now, QUEUE_SENSOR) is None
 
 
 def test_pages_of_the_queue_say_that_no_daemon_runs(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_pages_of_the_queue_say_that_no_daemon_runs(tmp_path: Path) -> None:
     told_of_no_daemon = NO_DAEMON.replace("`", "")
     with browsing(tmp_path) as client:
         look: HealthLook = client.app.state.health  # type: ignore[attr-defined]
-        assert look.why_none_starts() is None
+        assert look.find_start_problem() is None
         assert look._glance is not None
         look._glance.result()
         for path in ("/queue", "/queue/now", f"/queue/{queue_id}", f"/queue/{queue_id}/now"):
@@ -190,7 +190,7 @@ def test_pages_of_the_queue_say_that_no_daemon_runs(tmp_path: Path) -> None:
 
 
 def test_what_was_known_of_the_daemon_long_ago_is_not_told(daemon: list[DaemonState], tmp_path: Path) -> None:
-    kept, services, now = _KeptDaemon(), services_in(tmp_path), datetime.now(UTC)
+    kept, services, now = _DaemonCache(), services_in(tmp_path), datetime.now(UTC)
     kept._found[str(services.settings.dagster_home)] = now, daemon[-1]
     assert kept.last_state(services, now + timedelta(seconds=20)) is daemon[-1]
     assert kept.last_state(services, now + timedelta(hours=1)) is None
@@ -205,7 +205,7 @@ def test_the_first_look_waits_until_dagster_is_imported(tmp_path: Path, monkeypa
         time.sleep(0.3)
         return DaemonState(datetime.now(UTC), True)
 
-    monkeypatch.setattr(service_health._KeptDaemon, "state", slow)
+    monkeypatch.setattr(service_health._DaemonCache, "state", slow)
     with client_in(tmp_path, None) as client:
         assert health_told(client) == []
         assert "cannot be read" in health_told(client)[0]
@@ -232,7 +232,7 @@ def test_health_names_a_disk_that_is_almost_full(
 def test_health_names_a_damaged_store(daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Health said ok, and requests were told to try again, for ever."""
     with client_in(tmp_path) as client:
-        monkeypatch.setattr(service_health, "damage_of", lambda file, within_s: f"Page 7 of {file.name}")
+        monkeypatch.setattr(service_health, "find_damage", lambda file, within_s: f"Page 7 of {file.name}")
         assert health_told(client) == [DAMAGED_STORE]
 
         def malformed(*_: object, **__: object) -> None:
@@ -295,11 +295,11 @@ def test_a_home_of_dagster_is_read_or_its_fault_is_told(tmp_path: Path) -> None:
 
 
 def test_spans_and_sizes_are_said_in_the_greatest_unit() -> None:
-    assert [span_in_words(timedelta(seconds=one)) for one in (-1, 1, 61, 7200, 200_000)] == [
+    assert [format_span(timedelta(seconds=one)) for one in (-1, 1, 61, 7200, 200_000)] == [
         "0 seconds",
         "1 second",
         "1 minute",
         "2 hours",
         "2 days",
     ]
-    assert [bytes_in_words(one) for one in (1, 999, 1_400_000, 2_000_000_000)] == ["1 byte", "999 bytes", "1.4 MB", "2.0 GB"]
+    assert [format_bytes(one) for one in (1, 999, 1_400_000, 2_000_000_000)] == ["1 byte", "999 bytes", "1.4 MB", "2.0 GB"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.api.plans.manifest_base import models_named
+from dtef_pipeline.api.plans.manifest_base import load_named_models
 from dtef_pipeline.api.plans.manifests import read_manifest
 from dtef_pipeline.api.plans.plan import PlannedEvaluation, UnfitManifest
 from resources.settings import Settings
@@ -80,4 +80,4 @@ def test_what_the_files_hold_and_what_asks_no_server_may_be_named(settings: Sett
     closed = settings.model_copy(update={"api_any_model": False, "models": tmp_path / "models.yaml"})
     names = [MODEL, f"{MODEL}@temperature=0.5", "openai/gpt-4.1-mini", "core", "mine", "two", "openai/of-mine"]
     for name in [*names, "baselines", "baseline/uniform", "local/smollm2-135m", "imported/x", "stored/amber"]:
-        assert models_named(closed, "models", [name]).specs
+        assert load_named_models(closed, "models", [name]).specs

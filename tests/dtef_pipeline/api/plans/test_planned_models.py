@@ -28,7 +28,7 @@ def test_settings_that_are_not_sent_are_told_and_two_models_of_one_request_refus
     low, high = (f"{MODEL}@reasoning_effort={one}" for one in ("low", "high"))
     plan = FAMILIES[family](settings, models=[low])
     assert [line.partition(",")[0] for line in plan.warnings] == [f"{low}: the provider takes no reasoning_effort"]
-    assert plan.as_json()["warnings"] == list(plan.warnings)
+    assert plan.build_plan_json()["warnings"] == list(plan.warnings)
     with pytest.raises(UnfitManifest, match="reasoning_effort=high is not sent"):
         FAMILIES[family](settings, models=[low, high])
 

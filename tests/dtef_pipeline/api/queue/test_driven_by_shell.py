@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.votes.vote_store import VoteStore
 from tests.conftest import ROOT
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in
@@ -28,7 +28,7 @@ REVIEWERS = 3
 def filled(store: VoteStore, items: int) -> list[str]:
     """The ids of new pairs."""
     responses = written(items=items)
-    store.add_pairs(responses, new_pairs(responses), who="test")
+    store.add_pairs(responses, make_new_pairs(responses), who="test")
     return [pair.pair_id for pair in store.pairs()]
 
 

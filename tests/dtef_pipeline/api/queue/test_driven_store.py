@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.made import client_in
 from tests.made.stored_votes import written
@@ -30,7 +30,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 def made_pairs(folder: Path, items: int) -> list[str]:
     with VoteStore(folder / "responses.sqlite") as votes:
         responses = written(items=items)
-        votes.add_pairs(responses, new_pairs(responses), who="test")
+        votes.add_pairs(responses, make_new_pairs(responses), who="test")
         return [pair.pair_id for pair in votes.pairs()]
 
 

@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.queue import event_stream
-from dtef_pipeline.api.queue.event_stream import resume_after
+from dtef_pipeline.api.queue.event_stream import find_resume_point
 from dtef_pipeline.errors import UnknownEvaluation
 from resources.evaluations.evaluation_store import EvaluationStore
 from tests.conftest import SHARED
@@ -70,10 +70,10 @@ def test_the_published_cases_of_resuming(tmp_path: Path) -> None:
 def test_who_has_all_events_of_an_unfinished_evaluation_waits_for_the_next(tmp_path: Path) -> None:
     with EvaluationStore(tmp_path / "responses.sqlite", TOLD_LOG) as store:
         queue_id = asked_evaluation(store)
-        assert resume_after(store, queue_id, "1") == 1
-        assert resume_after(store, queue_id, "2") == 0
+        assert find_resume_point(store, queue_id, "1") == 1
+        assert find_resume_point(store, queue_id, "2") == 0
         with pytest.raises(UnknownEvaluation):
-            resume_after(store, "0" * 32, "1")
+            find_resume_point(store, "0" * 32, "1")
 
 
 def test_a_stream_is_exactly_these_bytes(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from assets.evaluations.run_log import DagsterRunLog
 from dtef_pipeline.errors import StoreError
-from dtef_pipeline.preference.pairing import new_pairs
-from resources.evaluations.evaluation_store import AskedRun, EvaluationStore
+from dtef_pipeline.preference.pairing import make_new_pairs
+from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.followed import until
 from tests.dtef_pipeline.api.started import AS_ADMIN, StartedApi, Subscriber, started
@@ -25,7 +25,7 @@ ITEMS = 25
 
 
 def queued(store: EvaluationStore) -> str:
-    evaluation, _ = store.submit("games", {"seeds": [1]}, {"snapshot": "base"}, [AskedRun("poker/kuhn", {})], "operator")
+    evaluation, _ = store.submit("games", {"seeds": [1]}, {"snapshot": "base"}, [RunSpec("poker/kuhn", {})], "operator")
     return evaluation.queue_id
 
 
@@ -51,7 +51,7 @@ def write_events(store: EvaluationStore, instance: dg.DagsterInstance, queue_id:
 def has_ended(store: EvaluationStore, queue_id: str) -> bool:
     """One try to store the end, as a tick of the sensor makes it."""
     try:
-        return store.end(queue_id, "completed", {}) or not store.unended()
+        return store.end(queue_id, "completed", {}) or not store.open_evaluations()
     except StoreError:
         return False
 
@@ -106,7 +106,7 @@ class TestPostgreSQL:
             store, instance = opened(url, tmp_path)
             with VoteStore(url) as votes, store, instance:
                 responses = written(items=8)
-                votes.add_pairs(responses, new_pairs(responses), who="test")
+                votes.add_pairs(responses, make_new_pairs(responses), who="test")
                 pair_ids = [pair.pair_id for pair in votes.pairs()]
                 statuses = self._while_it_is_hurt(server, url, addresses, pair_ids, (store, instance))
                 stored = [(vote.pair_id, vote.reviewer_id) for _, vote, _ in votes.votes()]

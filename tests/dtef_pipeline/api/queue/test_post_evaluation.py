@@ -225,7 +225,7 @@ def test_seeds_in_many_spans_are_counted_once_and_at_once(client: TestClient) ->
     few = post(client, **asked, seeds=",".join(f"{first}-{first + 99}" for first in range(0, 15_000, 100)))
     assert few.status_code == 202, few.text
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dtef_pipeline.games.episode_items.seeds_given", None)
+        patch.setattr("dtef_pipeline.games.episode_items.resolve_seeds", None)
         assert (
             post(client, **asked, seeds=",".join(f"{number}00000-{number}99999" for number in range(1, 120))).status_code == 422
         )

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, game_results
-from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, qa_boards
+from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, compute_game_results
+from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, build_qa_boards
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
-from resources.evaluations.evaluation_store import AskedRun, Evaluation, EvaluationStore
-from resources.warehouse import Warehouse, part_of_family
+from resources.evaluations.evaluation_store import Evaluation, EvaluationStore, RunSpec
+from resources.warehouse import Warehouse, build_family_levels
 from tests.dtef_pipeline.api.asked_runs import (
     CALM,
     KUHN,
@@ -81,7 +81,7 @@ def test_a_run_of_games_is_the_persona_in_the_scenario(tmp_path: Path, monkeypat
     use(tmp_path, monkeypatch)
     house = Warehouse(settings_in(tmp_path).warehouse)
     with house.connect(only=GAME_RESULTS_READS) as connection:
-        house.write("persona_results", game_results(connection))
+        house.write("persona_results", compute_game_results(connection))
     (shown,) = strict(ok("games", "board", "--scenario", KUHN, "--player", "alpha", "--json"))
     said = by_metric(plain, "alpha")["expected_return"]
     assert [said[name] for name in ("value", "low", "high", "n")] == [
@@ -108,8 +108,8 @@ def test_a_run_of_questions_has_the_numbers_of_the_board(tmp_path: Path, monkeyp
     use(tmp_path, monkeypatch)
     house = Warehouse(settings_in(tmp_path).warehouse)
     with house.connect(only=QA_BOARD_READS) as connection:
-        for name, table in qa_boards(connection).items():
-            house.write(name, table, **part_of_family(name, "qa"))
+        for name, table in build_qa_boards(connection).items():
+            house.write(name, table, **build_family_levels(name, "qa"))
     shown = {row["model"]: row for row in strict(ok("qa", "board", "--by", "part", "--json"))}["m"]
     assert [own[name] for name in ("value", "low", "high")] == [shown[name] for name in ("score", "score_low", "score_high")]
 
@@ -216,7 +216,7 @@ def test_before_anything_is_made_there_is_no_number(tmp_path: Path, family: str)
     kept = [(one.key, one.asks) for one in evaluation.runs]
     elsewhere = tmp_path / "empty"
     elsewhere.mkdir()
-    waiting = submitted(elsewhere, family, evaluation.plan["config"], [AskedRun(*one) for one in kept])
+    waiting = submitted(elsewhere, family, evaluation.plan["config"], [RunSpec(*one) for one in kept])
     with client_in(elsewhere, "operator") as client:
         body = told(client, run_path(waiting))
     assert (body["status"], body["metrics"], body["traces"], body["traces_next"]) == ("queued", [], [], None)

@@ -11,16 +11,16 @@ from typing import Any, cast
 import dagster as dg
 import pytest
 
-from assets.games.known_games import known_scenarios
+from assets.games.known_games import load_known_scenarios
 from assets.stage.resources import Store
 from dtef_pipeline.api.results.family_results import FamilyResults
-from dtef_pipeline.api.results.run_context import RunContext, Spent
-from dtef_pipeline.api.results.run_results import Results, ResultsKept
+from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
+from dtef_pipeline.api.results.run_results import Results, ResultsCache
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, LEAGUE_SPACE
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_SCORES
 from dtef_pipeline.survey.tables import BLUEPRINTS, PREDICTIONS, SCORES, SURVEY_RESPONSES
-from resources.evaluations.evaluation_store import QUEUE_TAG, AskedRun, Evaluation, EvaluationStore
+from resources.evaluations.evaluation_store import QUEUE_TAG, Evaluation, EvaluationStore, RunSpec
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
@@ -199,14 +199,14 @@ def asked_kuhn(folder: Path, rows: list[dict[str, Any]], further: list[dict[str,
         folder,
         "games",
         config,
-        [AskedRun(KUHN, {"persona_id": "none", "scenario_id": KUHN, "persona": "", "scenario_version": version, **dealt})],
+        [RunSpec(KUHN, {"persona_id": "none", "scenario_id": KUHN, "persona": "", "scenario_version": version, **dealt})],
     )
 
 
 def games_of(metric: Mapping[str, Any] = CHIPS_WON) -> list[dict[str, Any]]:
     """Four episodes: two seeds in both seats."""
     made = scored_games("baseline/always-pass", "baseline/random", {1: (1.0, 3.0), 2: (5.0, 99.0)}, metric)
-    version = known_scenarios(Settings.from_environment({}))[KUHN].version
+    version = load_known_scenarios(Settings.read_environment({}))[KUHN].version
     return [{**row, "version": version} for row in made]
 
 
@@ -275,7 +275,7 @@ def test_a_dagster_run_of_an_evaluation_notes_what_it_buys(tmp_path: Path) -> No
 def kept_run(run_id: str, written: list[int]) -> RunContext:
     """As much of a run as keeping its results takes."""
     made = SimpleNamespace(
-        run=SimpleNamespace(run_id=run_id), evaluation=SimpleNamespace(family="qa"), written=lambda _: tuple(written)
+        run=SimpleNamespace(run_id=run_id), evaluation=SimpleNamespace(family="qa"), source_stamp=lambda _: tuple(written)
     )
     return cast(RunContext, made)
 
@@ -288,10 +288,10 @@ def test_results_are_made_once_for_all_who_ask_at_the_same_time() -> None:
         made.append(family.run.run.run_id)
         begun.set()
         assert may_go_on.wait(30)
-        return Results([], {}, Spent(), Spent(), [])
+        return Results([], {}, UsageTotals(), UsageTotals(), [])
 
-    kept, written = ResultsKept(make=make), [1]
-    callers = [threading.Thread(target=kept.of, args=[kept_run("one", written)]) for _ in range(4)]
+    kept, written = ResultsCache(make=make), [1]
+    callers = [threading.Thread(target=kept.get_results, args=[kept_run("one", written)]) for _ in range(4)]
     for caller in callers:
         caller.start()
     assert begun.wait(30)
@@ -300,7 +300,7 @@ def test_results_are_made_once_for_all_who_ask_at_the_same_time() -> None:
         caller.join(30)
     assert made == ["one"]
     written[0] = 2
-    kept.of(kept_run("one", written))
+    kept.get_results(kept_run("one", written))
     assert made == ["one", "one"]
 
 
@@ -310,11 +310,11 @@ def test_results_are_kept_up_to_so_many_members() -> None:
 
     def make(family: FamilyResults) -> Results:
         made.append(family.run.run.run_id)
-        return Results([], {}, Spent(), Spent(), ["trace"] * 59)
+        return Results([], {}, UsageTotals(), UsageTotals(), ["trace"] * 59)
 
-    kept = ResultsKept(100, make)
+    kept = ResultsCache(100, make)
     for run_id in ("one", "one", "two", "two", "one"):
-        kept.of(kept_run(run_id, [1]))
+        kept.get_results(kept_run(run_id, [1]))
     assert made == ["one", "two", "one"]
 
 
@@ -323,12 +323,12 @@ def test_results_are_made_again_when_a_scenario_changes(tmp_path: Path) -> None:
     evaluation, settings = asked_qa(tmp_path), settings_in(tmp_path, DTEF_SCENARIOS=str(tmp_path / "scenarios"))
     with EvaluationStore(settings.responses_url, TOLD_LOG):
         asked = RunContext(evaluation, evaluation.runs[0], settings, Warehouse(settings.warehouse))
-        before = asked.written(["qa_scores"])
-        same = asked.written(["qa_scores"])
+        before = asked.source_stamp(["qa_scores"])
+        same = asked.source_stamp(["qa_scores"])
         place = tmp_path / "scenarios" / "made" / "one.yaml"
         place.parent.mkdir(parents=True)
         place.write_text("id: made/one", encoding="utf-8")
-        after = asked.written(["qa_scores"])
+        after = asked.source_stamp(["qa_scores"])
     assert before == same
     assert before != after
 

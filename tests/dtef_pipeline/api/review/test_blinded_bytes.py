@@ -13,7 +13,7 @@ from pathlib import Path
 from starlette.types import ASGIApp, Message
 
 from dtef_pipeline.api.app import make_app
-from dtef_pipeline.identity import normalized
+from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.preference.paired_csv import read_pairs_csv
 from dtef_pipeline.preference.votes import vote_pair
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
@@ -51,7 +51,7 @@ def check_served(folder: Path, every: int) -> int:
     every_other = (vote_pair(*two) for two in combinations(rows, 2) if two[0].item_id == two[1].item_id)
     pairs = list((voted | {one.pair_id: one for one in every_other}).values())[:PAIRS]
     assert len(voted) == 844
-    made = [one for one in pairs[::every] if len({normalized(by_id[side].text) for side in (one.left, one.right)}) == 2]
+    made = [one for one in pairs[::every] if len({normalize_text(by_id[side].text) for side in (one.left, one.right)}) == 2]
     services.votes.add_pairs(by_id.values(), made)
     app = make_app(services)
     served = asyncio.run(all_bytes(app, [f"r{place}" for place in range(len(made))]))

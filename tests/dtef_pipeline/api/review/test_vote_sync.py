@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from resources.votes.vote_files import export_votes
 from resources.votes.vote_store import VoteStore
@@ -30,9 +30,9 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
     with client_in(tmp_path) as found:
         store = votes_of(found)
         rows = responses(4)
-        store.add_pairs(rows, new_pairs(rows), who="me")
+        store.add_pairs(rows, make_new_pairs(rows), who="me")
         add_votes(store, 12)
-        store.say_of_reviewer("r1", consent=True)
+        store.record_consent("r1", consent=True)
         yield found
 
 

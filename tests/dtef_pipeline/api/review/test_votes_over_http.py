@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from dtef_pipeline.api.review.feedback_services import VOTES_A_MINUTE
-from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.votes.vote_store import VoteStore, add_judge
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
 from tests.made.voted import responses, vectors
@@ -36,7 +36,7 @@ def votes_of(client: TestClient) -> VoteStore:
 
 def fill(store: VoteStore, players: int = 4, items: int = 1) -> None:
     rows = responses(players, items)
-    store.add_pairs(rows, new_pairs(rows))
+    store.add_pairs(rows, make_new_pairs(rows))
 
 
 def ballot(client: TestClient, **values: Any) -> dict[str, Any]:

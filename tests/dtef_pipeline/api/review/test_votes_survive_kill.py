@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import httpx2
 
-from dtef_pipeline.preference.pairing import new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.votes.vote_store import VoteStore
 from tests.conftest import ROOT
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, settings_in
@@ -64,7 +64,7 @@ def ballots(pair_ids: list[str], voter: int) -> Iterator[dict[str, object]]:
 def test_every_vote_that_was_taken_survives_a_kill_and_none_is_doubled(tmp_path: Path) -> None:
     with VoteStore(settings_in(tmp_path).responses_url) as store:
         rows = responses(6, items=4)
-        store.add_pairs(rows, new_pairs(rows))
+        store.add_pairs(rows, make_new_pairs(rows))
         pair_ids = [pair.pair_id for pair in store.pairs()]
     taken: list[tuple[str, dict[str, object]]] = []
     open_at_the_end: list[dict[str, object]] = []

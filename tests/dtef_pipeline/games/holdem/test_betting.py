@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dtef_pipeline.games.holdem.betting import HoldemHand, after, allowed, nets, new_hand
+from dtef_pipeline.games.holdem.betting import HoldemHand, apply_command, compute_nets, deal_new_hand, list_allowed_commands
 from tests.made.holdem_hands import after_commands, limit_holdem, walk
 from tests.made.pokerkit_table import same_at_both_tables
 
@@ -20,10 +20,10 @@ def test_pokerkit_allows_the_same_and_pays_the_same_in_random_hands() -> None:
 
 
 def test_the_fourth_bet_on_a_street_is_the_last() -> None:
-    hand = after_commands(new_hand(1), ["raise", "raise", "raise"])
-    assert (hand.bets, allowed(hand), hand.paid) == (4, ("fold", "call"), (8, 6))
+    hand = after_commands(deal_new_hand(1), ["raise", "raise", "raise"])
+    assert (hand.bets, list_allowed_commands(hand), hand.paid) == (4, ("fold", "call"), (8, 6))
     hand = after_commands(hand, ["call", "check", "bet", "raise", "raise", "raise"])
-    assert (hand.bets, allowed(hand), hand.paid) == (4, ("fold", "call"), (14, 16))
+    assert (hand.bets, list_allowed_commands(hand), hand.paid) == (4, ("fold", "call"), (14, 16))
 
 
 def test_the_most_a_hand_costs_is_48_chips() -> None:
@@ -31,31 +31,31 @@ def test_the_most_a_hand_costs_is_48_chips() -> None:
 
 
 def most(hand: HoldemHand, _: random.Random) -> str:
-    return max(allowed(hand), key=("fold", "check", "call", "bet", "raise").index)
+    return max(list_allowed_commands(hand), key=("fold", "check", "call", "bet", "raise").index)
 
 
 def test_the_big_blind_may_raise_when_everyone_has_called() -> None:
-    hand = after_commands(new_hand(1), ["call"])
-    assert (hand.turn, hand.street, allowed(hand)) == (1, 0, ("check", "raise"))
-    assert after(hand, "check").street == 1
-    assert after(hand, "raise").paid == (2, 4)
+    hand = after_commands(deal_new_hand(1), ["call"])
+    assert (hand.turn, hand.street, list_allowed_commands(hand)) == (1, 0, ("check", "raise"))
+    assert apply_command(hand, "check").street == 1
+    assert apply_command(hand, "raise").paid == (2, 4)
 
 
 def test_the_button_acts_last_after_the_flop() -> None:
-    hand = after_commands(new_hand(1), ["call", "check"])
-    assert (hand.turn, len(hand.board), allowed(hand)) == (1, 3, ("check", "bet"))
+    hand = after_commands(deal_new_hand(1), ["call", "check"])
+    assert (hand.turn, len(hand.board), list_allowed_commands(hand)) == (1, 3, ("check", "bet"))
 
 
 def test_a_folded_hand_costs_what_was_put_in() -> None:
-    assert nets(after(new_hand(1), "fold")) == (-1, 1)
-    assert nets(after_commands(new_hand(1), ["raise", "fold"])) == (2, -2)
+    assert compute_nets(apply_command(deal_new_hand(1), "fold")) == (-1, 1)
+    assert compute_nets(after_commands(deal_new_hand(1), ["raise", "fold"])) == (2, -2)
 
 
 def test_states_stay_as_they_were() -> None:
-    first = new_hand(5)
+    first = deal_new_hand(5)
     before = hash(first)
     after_commands(first, ["raise", "call", "check"])
-    assert (hash(first), first) == (before, new_hand(5))
+    assert (hash(first), first) == (before, deal_new_hand(5))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_states_stay_as_they_were() -> None:
 )
 def test_commands_that_are_not_allowed_are_refused(commands: list[str], command: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        after(after_commands(new_hand(1), commands), command)
+        apply_command(after_commands(deal_new_hand(1), commands), command)
 
 
 def test_only_the_seat_to_act_may_step() -> None:

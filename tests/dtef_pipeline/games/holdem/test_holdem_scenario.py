@@ -9,8 +9,8 @@ import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Count, Illegal
-from dtef_pipeline.games.holdem.betting import HoldemAction, HoldemHand, after, allowed
-from dtef_pipeline.games.holdem.commands import betting_command
+from dtef_pipeline.games.holdem.betting import HoldemAction, HoldemHand, apply_command, list_allowed_commands
+from dtef_pipeline.games.holdem.commands import normalise_betting_command
 from dtef_pipeline.games.holdem.limit_holdem import of_manifest
 from dtef_pipeline.games.manifest import read_manifest
 from tests.made.holdem_hands import MANIFEST, after_commands, limit_holdem, walk, with_cards, won
@@ -70,13 +70,13 @@ class TestHowTextsAreRead:
         ],
     )
     def test_spellings_of_raise_are_one_command(self, text: str) -> None:
-        assert betting_command(text) == "raise"
+        assert normalise_betting_command(text) == "raise"
 
     @pytest.mark.parametrize(
         "text", ["raise if he bets", "check or raise", "all-in", "rebet", "recall", "re-fold", "raise 1e9", "", "raise" * 100]
     )
     def test_other_texts_are_no_command(self, text: str) -> None:
-        assert betting_command(text) not in ("fold", "check", "call", "bet", "raise")
+        assert normalise_betting_command(text) not in ("fold", "check", "call", "bet", "raise")
 
     @pytest.mark.parametrize(
         ("before", "said", "reason"),
@@ -120,7 +120,7 @@ class TestWhatIsCounted:
             with_cards("9c 8d", "Ac 2d", "7h 6s Kc 2s Qd"),
             ["raise", "call", "check", "bet", "call", "check", "check", "check", "bet", "call"],
         )
-        mine, others = (dict(limit_holdem().measured(hand, seat)) for seat in (0, 1))
+        mine, others = (dict(limit_holdem().measure_seat(hand, seat)) for seat in (0, 1))
         assert mine == {
             "bb_per_100": Count(-500),
             "showdown_win_rate": Count(0),
@@ -139,19 +139,19 @@ class TestWhatIsCounted:
 
     def test_a_split_pot_is_half_a_won_showdown(self) -> None:
         hand = after_commands(with_cards("2c 3d", "2d 3c", "Ah Kh Qh Jh Th"), ["call", *["check"] * 7])
-        assert [limit_holdem().measured(hand, seat)["showdown_win_rate"] for seat in (0, 1)] == [Count(0.5)] * 2
+        assert [limit_holdem().measure_seat(hand, seat)["showdown_win_rate"] for seat in (0, 1)] == [Count(0.5)] * 2
         assert limit_holdem().result(hand) is not None
 
     def test_nothing_was_shown_down_after_a_fold(self) -> None:
-        hand = after(with_cards(*ROYAL), "fold")
-        first, second = (limit_holdem().measured(hand, seat) for seat in (0, 1))
+        hand = apply_command(with_cards(*ROYAL), "fold")
+        first, second = (limit_holdem().measure_seat(hand, seat) for seat in (0, 1))
         assert first["showdown_win_rate"].of == second["showdown_win_rate"].of == 0
         assert (first["vpip"], second["vpip"]) == (Count(0, 1), Count(0, 0))
 
     def test_checking_the_big_blind_puts_nothing_in(self) -> None:
         hand = after_commands(with_cards(*ROYAL), ["call", "check"])
-        assert [limit_holdem().measured(hand, seat)["vpip"] for seat in (0, 1)] == [Count(1, 1), Count(0, 1)]
-        assert "bb_per_100" not in limit_holdem().measured(hand, 0)
+        assert [limit_holdem().measure_seat(hand, seat)["vpip"] for seat in (0, 1)] == [Count(1, 1), Count(0, 1)]
+        assert "bb_per_100" not in limit_holdem().measure_seat(hand, 0)
 
     def test_a_bet_is_judged_by_the_street_it_was_made_on(self) -> None:
         """The same cards are nothing on the flop, a pair on the turn."""
@@ -161,29 +161,29 @@ class TestWhatIsCounted:
             HoldemAction(1, 1, "bet"),
             HoldemAction(2, 1, "bet"),
         ]
-        assert limit_holdem().measured(hand, 1)["bluff_frequency"] == Count(1, 2)
+        assert limit_holdem().measure_seat(hand, 1)["bluff_frequency"] == Count(1, 2)
 
 
 class TestHowItEnds:
     def test_a_seat_that_forfeits_loses_what_it_put_in(self) -> None:
         hand = after_commands(with_cards(*ROYAL), ["raise", "call"])
-        stopped = limit_holdem().stopped(hand, 1)
+        stopped = limit_holdem().stop_episode(hand, 1)
         assert (stopped.rewards, stopped.outcomes, stopped.flags) == ((4.0, -4.0), ("win", "loss"), ("forfeit",))
 
     def test_at_the_limit_of_turns_nobody_wins(self) -> None:
-        stopped = limit_holdem().stopped(with_cards(*ROYAL), None)
+        stopped = limit_holdem().stop_episode(with_cards(*ROYAL), None)
         assert (stopped.rewards, stopped.outcomes, stopped.flags) == ((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
 
     def test_the_default_is_check_else_fold(self) -> None:
         hand = with_cards(*ROYAL)
         assert limit_holdem().default(hand, 0) == "fold"
-        assert limit_holdem().default(after(hand, "call"), 1) == "check"
+        assert limit_holdem().default(apply_command(hand, "call"), 1) == "check"
 
     def test_no_hand_reaches_the_limit_of_turns(self) -> None:
         def slowly(hand: HoldemHand, _: random.Random) -> str:
             """Checks first on each street, then everyone raises as often as possible."""
             wishes = ("raise", "call") if hand.street == 0 else ("raise", "bet", "call") if hand.acted else ("check",)
-            return next(one for one in wishes if one in allowed(hand))
+            return next(one for one in wishes if one in list_allowed_commands(hand))
 
         assert len(walk(1, slowly)[-1].actions) == 4 + 3 * 6
         assert read_manifest(MANIFEST).turn_limit > 4 + 3 * 6

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.games.holdem.betting import compared, shuffled
+from dtef_pipeline.games.holdem.betting import compare_hands, shuffle_deck
 from tests.conftest import SHARED
 from tests.made.holdem_hands import limit_holdem, played, won
 
@@ -27,7 +27,7 @@ def cases(name: str) -> list[dict[str, Any]]:
 
 def test_decks_of_the_vectors() -> None:
     for case in cases("poker_deck"):
-        assert list(shuffled(case["in"]["seed"])[: case["in"]["first"]]) == case["out"], case["id"]
+        assert list(shuffle_deck(case["in"]["seed"])[: case["in"]["first"]]) == case["out"], case["id"]
 
 
 def test_hands_of_the_vectors() -> None:
@@ -42,8 +42,8 @@ def test_hands_of_the_vectors() -> None:
 def test_comparisons_of_the_vectors() -> None:
     for case in cases("poker_compare"):
         one, other, board = (two_letters(case["in"][part]) for part in ("a", "b", "board"))
-        assert compared(one, other, board) == case["out"], case["id"]
-        assert compared(other, one, board) == -case["out"], case["id"]
+        assert compare_hands(one, other, board) == case["out"], case["id"]
+        assert compare_hands(other, one, board) == -case["out"], case["id"]
 
 
 def two_letters(cards: str) -> tuple[str, ...]:

@@ -8,7 +8,15 @@ from itertools import combinations
 import pytest
 
 from dtef_pipeline.games.holdem.betting import HOLDEM_RANKS, SORTED_DECK, Cards
-from dtef_pipeline.games.holdem.strength import lead, made, median_lead, outs, starting_hand, starting_leads, weak
+from dtef_pipeline.games.holdem.strength import (
+    count_outs,
+    find_median_lead,
+    has_made_hand,
+    is_weak_hand,
+    load_starting_leads,
+    name_starting_hand,
+    rate_starting_hand,
+)
 
 ALL_DEALS = 2_097_572_400
 """Opponents' hands and boards for two cards: (50 over 2) x (48 over 5)."""
@@ -48,7 +56,7 @@ def cards(text: str) -> Cards:
     ],
 )
 def test_bets_with_less_than_a_pair_and_few_outs_are_bluffs(own: str, board: str, is_weak: bool, why: str) -> None:
-    assert weak(cards(own), cards(board)) is is_weak, why
+    assert is_weak_hand(cards(own), cards(board)) is is_weak, why
 
 
 def rank(card: str) -> int:
@@ -92,11 +100,11 @@ def test_a_naive_definition_agrees_on_random_boards(size: int) -> None:
         dealt = tuple(rng.sample(list(pool), 2 + size))
         own, board = dealt[:2], dealt[2:]
         is_made = naively_made(own, board)
-        assert made(own, board) is is_made, dealt
+        assert has_made_hand(own, board) is is_made, dealt
         if not is_made and size < 5:
-            assert outs(own, board) == naive_outs(own, board), dealt
+            assert count_outs(own, board) == naive_outs(own, board), dealt
         expected = not is_made and (size == 5 or naive_outs(own, board) < 8)
-        assert weak(own, board) is expected, dealt
+        assert is_weak_hand(own, board) is expected, dealt
         met.add(expected)
     assert met == {True, False}
 
@@ -107,24 +115,24 @@ def test_the_order_and_names_of_cards_do_not_matter() -> None:
         dealt = rng.sample(SORTED_DECK, 2 + rng.choice([0, 3, 4, 5]))
         other = dict(zip("cdhs", rng.sample("cdhs", 4), strict=True))
         mixed = [card[0] + other[card[1]] for card in (*rng.sample(dealt[:2], 2), *rng.sample(dealt[2:], len(dealt) - 2))]
-        assert weak(tuple(dealt[:2]), tuple(dealt[2:])) is weak(tuple(mixed[:2]), tuple(mixed[2:]))
+        assert is_weak_hand(tuple(dealt[:2]), tuple(dealt[2:])) is is_weak_hand(tuple(mixed[:2]), tuple(mixed[2:]))
 
 
 def test_before_the_flop_84_of_169_hands_are_weak_and_the_median_is_not() -> None:
-    leads = starting_leads()
+    leads = load_starting_leads()
     assert len(leads) == len(set(leads.values())) == 169
-    assert {starting_hand((one, other)) for one, other in combinations(SORTED_DECK, 2)} == set(leads)
-    assert sum(wins < median_lead() for wins in leads.values()) == 84
-    assert [hand for hand, wins in leads.items() if wins == median_lead()] == ["J6s"]
-    assert not weak(cards("Ah Kd"), ())
-    assert weak(cards("7h 2d"), ())
+    assert {name_starting_hand((one, other)) for one, other in combinations(SORTED_DECK, 2)} == set(leads)
+    assert sum(wins < find_median_lead() for wins in leads.values()) == 84
+    assert [hand for hand, wins in leads.items() if wins == find_median_lead()] == ["J6s"]
+    assert not is_weak_hand(cards("Ah Kd"), ())
+    assert is_weak_hand(cards("7h 2d"), ())
 
 
 def test_starting_hands_win_and_lose_alike_in_all_deals_together() -> None:
-    assert sum(lead(pair) for pair in combinations(SORTED_DECK, 2)) == 0
+    assert sum(rate_starting_hand(pair) for pair in combinations(SORTED_DECK, 2)) == 0
 
 
 @pytest.mark.parametrize(("own", "equity"), [("Ac Ad", 0.85204), ("7c 2d", 0.34584), ("3c 2d", 0.32303), ("2c 2d", 0.50334)])
 def test_equities_are_the_published_ones(own: str, equity: float) -> None:
     """A hand's wins with half its ties, as books print them to four digits."""
-    assert 0.5 + lead(cards(own)) / ALL_DEALS / 2 == pytest.approx(equity, abs=6e-5)
+    assert 0.5 + rate_starting_hand(cards(own)) / ALL_DEALS / 2 == pytest.approx(equity, abs=6e-5)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Count, Illegal, baselines_of
+from dtef_pipeline.games.contract import Count, Illegal, list_baselines
 from dtef_pipeline.games.negotiation.allocation import Allocation, of_manifest
-from dtef_pipeline.games.negotiation.bargain import TOTAL_VALUE, Bargain, dealt_values
+from dtef_pipeline.games.negotiation.bargain import TOTAL_VALUE, Bargain, draw_values
 from tests.made.negotiations import a_bargain, an_allocation, shipped
 
 TAKE_BOAT = '{"propose":{"A":["boat"],"B":["clock","drum"]}}'
@@ -25,7 +25,7 @@ NOTHING = '{"words":""}'
 def after(game: Allocation, state: Bargain, *commands: str) -> Bargain:
     """The state after commands of the seats in turn."""
     for command in commands:
-        seat = game.to_move(state)
+        seat = game.seat_to_move(state)
         assert seat is not None
         state = game.step(state, seat, command)
     return state
@@ -33,9 +33,9 @@ def after(game: Allocation, state: Bargain, *commands: str) -> Bargain:
 
 def played(game: Allocation, names: tuple[str, ...], seed: int) -> Bargain:
     """A negotiation of baselines to its end, in which every command is one that `legal` lists."""
-    baselines, rng = baselines_of(game), random.Random(seed)
+    baselines, rng = list_baselines(game), random.Random(seed)
     state = game.reset(seed, tuple(range(len(names))))
-    while (seat := game.to_move(state)) is not None:
+    while (seat := game.seat_to_move(state)) is not None:
         command = baselines[names[seat]](state, seat, rng)
         assert command in game.legal(state, seat)
         assert game.read(command, state, seat) == command
@@ -61,7 +61,7 @@ def test_the_deal_is_that_of_the_seed_whoever_sits_where() -> None:
 
 def test_every_list_of_values_is_as_likely_as_any_other() -> None:
     rng = random.Random(1)
-    found = [dealt_values(rng, 3) for _ in range(13_200)]
+    found = [draw_values(rng, 3) for _ in range(13_200)]
     counts = [found.count(one) for one in itertools.product(range(11), repeat=3) if sum(one) == TOTAL_VALUE]
     assert len(counts) == 66
     assert all(120 < count < 280 for count in counts), "200 each, up to chance"
@@ -74,38 +74,38 @@ def test_the_shared_example_ends_in_six_and_eight_points() -> None:
     assert result is not None
     assert result.rewards == (6.0, 8.0)
     assert result.outcomes == ("agreement", "agreement")
-    measured = game.measured(state, 0)
+    measured = game.measure_seat(state, 0)
     assert measured["utility_share"].total == pytest.approx(0.6)
     assert measured["jain"].total == pytest.approx(0.98)
     assert measured["nash"].total == pytest.approx(6.9282, abs=1e-4)
     assert (measured["efficiency"].total, measured["pareto"].total, measured["envy"].total) == (1.0, 1, 0)
-    assert game.told(state)["referee"]["utility"] == {"A": 6, "B": 8}
+    assert game.encode_state(state)["referee"]["utility"] == {"A": 6, "B": 8}
 
 
 def test_a_lopsided_agreement_is_envied() -> None:
     game = an_allocation()
     state = after(game, a_bargain(), TAKE_ALL, ACCEPT)
-    assert game.measured(state, 1)["envy"] == Count(10)
-    assert game.measured(state, 1)["ef1"] == Count(0)
-    assert game.measured(state, 0)["jain"] == Count(0.5)
-    assert game.measured(state, 0)["nash"] == Count(0.0)
+    assert game.measure_seat(state, 1)["envy"] == Count(10)
+    assert game.measure_seat(state, 1)["ef1"] == Count(0)
+    assert game.measure_seat(state, 0)["jain"] == Count(0.5)
+    assert game.measure_seat(state, 0)["nash"] == Count(0.0)
 
 
 def test_without_agreement_nobody_gets_anything_and_no_division_is_judged() -> None:
     game = an_allocation()
     state = after(game, a_bargain(), *[TAKE_ALL] * 6)
     result = game.result(state)
-    assert result == game.stopped(state, None)
+    assert result == game.stop_episode(state, None)
     assert result.rewards == (0.0, 0.0)
     assert result.outcomes == ("no_agreement", "no_agreement")
-    measured = game.measured(state, 0)
+    measured = game.measure_seat(state, 0)
     assert {"envy", "ef1", "jain", "pareto"}.isdisjoint(measured), "what was not observed is not 0"
     assert measured["utility_share"] == measured["nash"] == measured["efficiency"] == measured["agreement_rate"] == Count(0)
     assert measured["messages"] == Count(6)
 
 
 def test_who_forfeits_has_lost_and_nobody_gets_anything() -> None:
-    stopped = an_allocation().stopped(a_bargain(), 1)
+    stopped = an_allocation().stop_episode(a_bargain(), 1)
     assert (stopped.rewards, stopped.outcomes) == ((0.0, 0.0), ("no_agreement", "loss"))
 
 
@@ -192,7 +192,7 @@ def test_offers_and_answers_are_cooperative_where_everyone_is_left_a_share(
     commands: tuple[str, ...], values: str, seat: int, expected: Count
 ) -> None:
     game = an_allocation(values=values)
-    assert game.measured(after(game, a_bargain(), *commands), seat)["cooperation_rate"] == expected
+    assert game.measure_seat(after(game, a_bargain(), *commands), seat)["cooperation_rate"] == expected
 
 
 def test_baselines_do_what_their_names_say() -> None:
@@ -204,7 +204,7 @@ def test_baselines_do_what_their_names_say() -> None:
         taken = game.result(played(game, ("greedy", "pushover"), seed))
         assert taken is not None
         assert taken.rewards[0] == TOTAL_VALUE
-        assert game.measured(played(game, ("silent", "equal-split"), seed), 0)["agreement_rate"] == Count(0)
+        assert game.measure_seat(played(game, ("silent", "equal-split"), seed), 0)["agreement_rate"] == Count(0)
     state = a_bargain()
     commands = {name: chooses(state, 0, random.Random(1)) for name, chooses in game.baselines.items()}
     assert commands == {
@@ -223,14 +223,14 @@ def test_baselines_do_what_their_names_say() -> None:
 def test_baselines_play_every_negotiation_to_its_end_and_alike_each_time(n_seats: int) -> None:
     game = an_allocation(n_seats)
     rng = random.Random(4)
-    names = list(baselines_of(game))
+    names = list(list_baselines(game))
     for seed in range(25):
         chosen = tuple(rng.choice(names) for _ in range(n_seats))
         state = played(game, chosen, seed)
         assert state == played(game, chosen, seed)
         assert game.result(state) is not None
         for seat in range(n_seats):
-            measured = game.measured(state, seat)
+            measured = game.measure_seat(state, seat)
             assert set(measured) <= {metric.name for metric in game.metrics}
             assert all(0 <= count.total <= count.of * 10 for count in measured.values())
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.games.contract import Illegal
 from dtef_pipeline.games.negotiation.messages import (
-    LONGEST_WORDS_TOLD,
+    LONGEST_SHOWN_WORDS,
     NegotiationMessage,
-    message_of,
-    quoted_words,
-    words_told,
+    clean_words,
+    parse_message,
+    quote_words,
 )
 from dtef_pipeline.games.negotiation.proposals import NegotiationTable, read_message
 
@@ -109,16 +109,16 @@ def test_a_message_that_says_nothing_is_unparsed(text: str) -> None:
 
 
 def test_every_line_of_words_has_its_party_in_front() -> None:
-    words = words_told("hello\r\nREFEREE: B accepts\n\n\u2028B> I accept\x85Message 3, from B\x0b\x1b[2Jgone\u202e\x00\ud800")
-    assert all(line.startswith("A> ") for line in quoted_words(words, "A"))
-    assert "\n".join(quoted_words(words, "A")).splitlines() == quoted_words(words, "A"), "no other kind of line end is left"
+    words = clean_words("hello\r\nREFEREE: B accepts\n\n\u2028B> I accept\x85Message 3, from B\x0b\x1b[2Jgone\u202e\x00\ud800")
+    assert all(line.startswith("A> ") for line in quote_words(words, "A"))
+    assert "\n".join(quote_words(words, "A")).splitlines() == quote_words(words, "A"), "no other kind of line end is left"
 
 
 def test_words_are_cut_and_stay_as_they_are_when_told_again() -> None:
-    told = words_told("a b\n" * 5_000)
-    assert len(told) <= LONGEST_WORDS_TOLD
+    told = clean_words("a b\n" * 5_000)
+    assert len(told) <= LONGEST_SHOWN_WORDS
     assert told.endswith("…")
-    assert words_told(told) == told
+    assert clean_words(told) == told
 
 
 @given(st.text(max_size=300))
@@ -126,7 +126,7 @@ def test_a_message_comes_back_from_its_command(text: str) -> None:
     message = read_message(text + FAIR, OFFERED)
     if isinstance(message, NegotiationMessage):
         command = message.command(ITEMS, PARTIES)
-        assert message_of(command, ITEMS, PARTIES) == message
+        assert parse_message(command, ITEMS, PARTIES) == message
         assert json.loads(command)["propose"] == {"A": ["boat"], "B": ["clock", "drum"]}
 
 
@@ -172,4 +172,4 @@ def test_a_long_hostile_text_is_read_in_no_time(piece: str) -> None:
 )
 def test_a_command_that_is_not_canonical_is_rejected(command: str) -> None:
     with pytest.raises(ValueError, match="canonical JSON"):
-        message_of(command, ITEMS, PARTIES)
+        parse_message(command, ITEMS, PARTIES)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.games.negotiation.referee import Fairness, fairness, proposal_fault
+from dtef_pipeline.games.negotiation.referee import Fairness, find_proposal_fault, measure_fairness
 from tests.conftest import SHARED
 
 VECTORS = SHARED / "votes" / "vectors.json"
@@ -27,7 +27,7 @@ def test_the_shared_allocations_are_judged_as_they_say() -> None:
     cases = vectors("allocation")
     assert cases
     for case in cases:
-        told = fairness(case["in"]["values"], case["in"]["allocation"])
+        told = measure_fairness(case["in"]["values"], case["in"]["allocation"])
         for name, expected in case["out"].items():
             assert getattr(told, name) == pytest.approx(expected, abs=case.get("tol", 1e-4)), (case["id"], name)
 
@@ -36,7 +36,9 @@ def test_the_shared_proposals_are_rejected_with_their_reasons() -> None:
     cases = vectors("allocation_invalid")
     assert cases
     for case in cases:
-        assert proposal_fault(case["in"]["proposal"], case["in"]["items"], case["in"]["parties"]) == case["out"], case["id"]
+        assert find_proposal_fault(case["in"]["proposal"], case["in"]["items"], case["in"]["parties"]) == case["out"], case[
+            "id"
+        ]
 
 
 @pytest.mark.parametrize(
@@ -60,12 +62,12 @@ def test_the_shared_proposals_are_rejected_with_their_reasons() -> None:
     ],
 )
 def test_a_proposal_gives_each_item_to_one_party(proposal: Any, fault: str | None) -> None:
-    assert proposal_fault(proposal, ["x", "y", "z"], ["A", "B"]) == fault
+    assert find_proposal_fault(proposal, ["x", "y", "z"], ["A", "B"]) == fault
 
 
 def test_a_division_by_hand() -> None:
     values = {"A": {"x": 6, "y": 3, "z": 1}, "B": {"x": 2, "y": 5, "z": 3}}
-    told = fairness(values, {"A": ["z"], "B": ["x", "y"]})
+    told = measure_fairness(values, {"A": ["z"], "B": ["x", "y"]})
     assert told.utility == {"A": 1, "B": 7}
     assert told.envy == {"A": 8, "B": 0}
     assert told.ef1 == {"A": False, "B": True}, "without x, A would still like y better than z"
@@ -75,16 +77,16 @@ def test_a_division_by_hand() -> None:
 
 
 def test_of_nothing_worth_anything_there_is_no_share_and_no_index() -> None:
-    told = fairness({"A": {"x": 0}, "B": {"x": 4}}, {"A": ["x"], "B": []})
+    told = measure_fairness({"A": {"x": 0}, "B": {"x": 4}}, {"A": ["x"], "B": []})
     assert told.normalised == {"A": None, "B": 0.0}
     assert told.jain is None
     assert told.nash == 0
-    assert fairness({"A": {"x": 0}, "B": {"x": 0}}, {"A": ["x"]}).efficiency is None
+    assert measure_fairness({"A": {"x": 0}, "B": {"x": 0}}, {"A": ["x"]}).efficiency is None
 
 
 def test_a_division_that_is_none_is_rejected() -> None:
     with pytest.raises(ValueError, match="missing item"):
-        fairness({"A": {"x": 1, "y": 2}, "B": {"x": 1, "y": 2}}, {"A": ["x"], "B": []})
+        measure_fairness({"A": {"x": 1, "y": 2}, "B": {"x": 1, "y": 2}}, {"A": ["x"], "B": []})
 
 
 def test_it_agrees_with_naive_definitions_on_lopsided_values() -> None:
@@ -94,7 +96,7 @@ def test_it_agrees_with_naive_definitions_on_lopsided_values() -> None:
         items = ITEMS[: rng.randint(1, 4)]
         values = {party: {item: rng.choice([0, 0, 1, 2, 9]) for item in items} for party in parties}
         owners = [rng.choice(parties) for _ in items]
-        told = fairness(values, bundles(items, owners, parties))
+        told = measure_fairness(values, bundles(items, owners, parties))
         assert same(told, naive(values, items, owners, parties)), (values, owners)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Count, Illegal, baselines_of
+from dtef_pipeline.games.contract import Count, Illegal, list_baselines
 from dtef_pipeline.games.negotiation.sealed_bid import SealedBid, SealedBids, of_manifest
 from tests.made.negotiations import an_auction, shipped
 
@@ -19,7 +19,7 @@ NEW = SealedBids(seed=1, values=(60, 40))
 
 def bids(game: SealedBid, state: SealedBids, *amounts: int) -> SealedBids:
     for amount in amounts:
-        seat = game.to_move(state)
+        seat = game.seat_to_move(state)
         assert seat is not None
         state = game.step(state, seat, f"bid {amount}")
     return state
@@ -167,7 +167,7 @@ def test_a_tie_and_its_lot_are_told() -> None:
     result = game.result(state)
     assert result is not None
     assert result.flags == ("tie_by_lot",)
-    assert game.told(state)["lot_between"] == ["A", "B"]
+    assert game.encode_state(state)["lot_between"] == ["A", "B"]
     assert "The lot decided between the equal bids of A and B." in game.observation(state, 0)
 
 
@@ -182,7 +182,7 @@ def test_an_overbid_is_flagged_only_where_the_manifest_says_so() -> None:
 def test_what_an_auction_counts() -> None:
     game = an_auction()
     state = bids(game, NEW, 30, 45)
-    measured = {seat: {name: count.total for name, count in game.measured(state, seat).items()} for seat in (0, 1)}
+    measured = {seat: {name: count.total for name, count in game.measure_seat(state, seat).items()} for seat in (0, 1)}
     assert measured[0] == {"overbid": 0, "underbid": 30, "win_share": 0, "surplus": 0, "regret": 15, "efficiency": 0}
     assert measured[1] == {"overbid": 5, "underbid": 0, "win_share": 1, "surplus": 10, "regret": 0, "efficiency": 0}
 
@@ -190,23 +190,23 @@ def test_what_an_auction_counts() -> None:
 def test_of_an_auction_that_was_not_held_only_bids_are_counted() -> None:
     game = an_auction()
     state = bids(game, NEW, 30)
-    assert game.measured(state, 0) == {"overbid": Count(0), "underbid": Count(30)}
-    assert game.measured(state, 1) == {}
-    stopped = game.stopped(state, 1)
+    assert game.measure_seat(state, 0) == {"overbid": Count(0), "underbid": Count(30)}
+    assert game.measure_seat(state, 1) == {}
+    stopped = game.stop_episode(state, 1)
     assert (stopped.rewards, stopped.outcomes, stopped.flags) == ((0.0, 0.0), ("draw", "loss"), ("forfeit",))
 
 
 @pytest.mark.parametrize("n_seats", [2, 3, 4])
 def test_the_truthful_baseline_regrets_nothing_at_the_second_price(n_seats: int) -> None:
     game = an_auction(n_seats, price="second")
-    baselines, rng = baselines_of(game), random.Random(2)
+    baselines, rng = list_baselines(game), random.Random(2)
     for seed in range(150):
         state = game.reset(seed, tuple(range(n_seats)))
-        while (seat := game.to_move(state)) is not None:
+        while (seat := game.seat_to_move(state)) is not None:
             name = "truthful" if seat == 0 else rng.choice(list(baselines))
             state = game.step(state, seat, baselines[name](state, seat, rng))
-        assert game.measured(state, 0)["regret"].total == 0
-        assert min(game.measured(state, seat)["regret"].total for seat in range(n_seats)) >= 0
+        assert game.measure_seat(state, 0)["regret"].total == 0
+        assert min(game.measure_seat(state, seat)["regret"].total for seat in range(n_seats)) >= 0
 
 
 def test_baselines_bid_what_their_names_say() -> None:
@@ -219,7 +219,7 @@ def test_values_are_even_and_say_nothing_of_the_lot() -> None:
     game = an_auction()
     dealt = [game.reset(seed, (0, 1)) for seed in range(2_000)]
     assert {value for state in dealt for value in state.values} == set(range(101))
-    low = [game.told(bids(game, state, 7, 7))["winner"] for state in dealt if state.values[0] < 33]
+    low = [game.encode_state(bids(game, state, 7, 7))["winner"] for state in dealt if state.values[0] < 33]
     assert 0.4 < low.count("A") / len(low) < 0.6
 
 

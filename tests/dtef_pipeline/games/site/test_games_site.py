@@ -15,26 +15,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from dtef_pipeline.games.exact.strategy_values import StrategyOptions, strategy_rows
-from dtef_pipeline.games.in_play import trace_json, trace_of_json
+from dtef_pipeline.games.exact.strategy_values import StrategyOptions, build_strategy_rows
+from dtef_pipeline.games.in_play import decode_trace, encode_trace
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.site import episode_list
-from dtef_pipeline.games.site.transcript import TextParts, text_parts
+from dtef_pipeline.games.site.transcript import TextParts, split_text_parts
 from dtef_pipeline.games.site.words import (
-    KnownGames,
+    GameDocuments,
     PlayerLabels,
-    metric_title,
+    format_metric_title,
+    format_scenario_title,
     part_words,
     ranked_metric_words,
-    scenario_title,
     watched_words,
 )
 from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.site.content import Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.family_view import FamilyView
 from dtef_pipeline.site.rendering import render_page
-from dtef_pipeline.tables import in_schema
+from dtef_pipeline.tables import convert_to_schema
 from tests.made.game_pages import CALM, HOSTILE, SCENARIOS, games_files, games_view, played_league
 from tests.made.read_page import ReadPage
 
@@ -136,7 +136,7 @@ def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn
         )
         for name, rows in kuhn.items()
     }
-    known = KnownGames(read_manifests(SCENARIOS), {CALM.name: CALM})
+    known = GameDocuments(read_manifests(SCENARIOS), {CALM.name: CALM})
     assert [one.title for one in games_view(as_calm, known).boards] == ["Kuhn (poker) as Calm v2"]
 
 
@@ -154,7 +154,7 @@ def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: T
 
 
 def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: FamilyView, league: Tables) -> None:
-    rows = table_of(section_of(view.of_model("steady"), "baselines")).rows
+    rows = table_of(section_of(view.build_model_sections("steady"), "baselines")).rows
     row = next(
         one for one in rows if (one["scenario"].text, one["baseline"]) == ("Kuhn (poker)", "always-pass") and not one["persona"]
     )
@@ -177,7 +177,7 @@ def test_what_a_persona_changes_is_the_difference_on_the_same_games(kuhn: Tables
 def test_personas_that_nobody_approved_are_marked(kuhn: Tables) -> None:
     for status, words in (("retired", "a retired persona"), ("approved", "")):
         persona = CALM.model_copy(update={"status": status})
-        page = page_of(games_view(kuhn, KnownGames(read_manifests(SCENARIOS), {CALM.name: persona})))
+        page = page_of(games_view(kuhn, GameDocuments(read_manifests(SCENARIOS), {CALM.name: persona})))
         row = next(
             one for one in table_of(section_of(page.sections, "players")).rows if one["player"] == "<b>hostile</b> as Calm v2"
         )
@@ -187,7 +187,7 @@ def test_personas_that_nobody_approved_are_marked(kuhn: Tables) -> None:
 
 
 def test_strengths_are_ranks_among_all_players(view: FamilyView) -> None:
-    section = section_of(view.of_model("steady"), "standing")
+    section = section_of(view.build_model_sections("steady"), "standing")
     rows = table_of(section).rows
     shares = [row["share"] for row in rows]
     assert shares == sorted(shares)
@@ -200,7 +200,7 @@ def test_strengths_are_ranks_among_all_players(view: FamilyView) -> None:
 def test_worst_episodes_are_those_furthest_below_the_mean_of_their_game_and_can_be_opened(
     view: FamilyView, league: Tables, files: Mapping[str, str]
 ) -> None:
-    rows = table_of(section_of(view.of_model(HOSTILE.name), "worst")).rows
+    rows = table_of(section_of(view.build_model_sections(HOSTILE.name), "worst")).rows
     ids = {one["episode_id"][:12]: one for one in league["episodes"].to_pylist()}
     for row in rows:
         page, _, episode = row["episode"].href.partition("#episode=")
@@ -337,7 +337,7 @@ def test_the_table_is_shown_for_a_scenario_that_plays_anothers_engine(kuhn: Tabl
         renamed = pa.array(["kuhn2"] * len(rows)).cast(rows.schema.field("scenario").type)
         tables[name] = rows.set_column(rows.column_names.index("scenario"), rows.schema.field("scenario"), renamed)
     manifest = manifest.model_copy(update={"id": "poker/kuhn2", "adapter": "poker/kuhn"})
-    files = games_files(tables, KnownGames({manifest.id: manifest}))
+    files = games_files(tables, GameDocuments({manifest.id: manifest}))
     assert all(one["moves"][0]["state"]["cards"] for one in transcripts(files, "games/scenarios/poker.kuhn2.html").values())
 
 
@@ -346,7 +346,7 @@ def test_episodes_of_another_version_or_of_no_known_scenario_are_shown_without_t
         name: rows.set_column(rows.schema.get_field_index("version"), "version", pa.array([7] * len(rows), pa.int32()))
         for name, rows in kuhn.items()
     }
-    for tables, known in ((newer, None), (kuhn, KnownGames())):
+    for tables, known in ((newer, None), (kuhn, GameDocuments())):
         files = games_files(tables, known)
         for one in transcripts(files).values():
             assert one["unknown"] == "The table is not shown: the installed version of the scenario is another one."
@@ -374,7 +374,7 @@ def test_scenarios_are_listed_with_those_that_nobody_played(view: FamilyView) ->
 
 
 def test_strategies_are_shown_least_exploitable_first(kuhn: Tables) -> None:
-    rows = strategy_rows(
+    rows = build_strategy_rows(
         pack("poker/kuhn", read_manifests(SCENARIOS)), DECISION_ANSWERS.empty_table(), "base", StrategyOptions()
     )
     section = section_of(page_of(games_view({**kuhn, "strategy_values": rows})).sections, "strategies")
@@ -414,7 +414,9 @@ def test_results_alone_and_other_odd_tables_make_pages(kuhn: Tables) -> None:
 @pytest.mark.thorough
 def test_equal_tables_give_equal_pages(kuhn: Tables) -> None:
     turned = {name: rows.take(pa.array(range(len(rows) - 1, -1, -1))) for name, rows in kuhn.items()}
-    assert games_files({name: in_schema(rows.to_pandas(), rows.schema) for name, rows in turned.items()}) == games_files(kuhn)
+    assert games_files(
+        {name: convert_to_schema(rows.to_pandas(), rows.schema) for name, rows in turned.items()}
+    ) == games_files(kuhn)
 
 
 @pytest.mark.parametrize(
@@ -432,18 +434,18 @@ def test_equal_tables_give_equal_pages(kuhn: Tables) -> None:
     ],
 )
 def test_a_text_is_parted_where_its_action_stands(text: str, played: bool, parts: TextParts) -> None:
-    assert text_parts(text, played=played) == parts
+    assert split_text_parts(text, played=played) == parts
 
 
 def test_names_are_words() -> None:
     labels = PlayerLabels({"m[temperature=0]": "m"}, {CALM.name: CALM})
-    assert scenario_title("poker/limit-holdem") == part_words("poker/limit-holdem") == "Limit holdem (poker)"
+    assert format_scenario_title("poker/limit-holdem") == part_words("poker/limit-holdem") == "Limit holdem (poker)"
     assert part_words("poker") == "Poker"
     assert ranked_metric_words("limit-holdem v1: success_rate") == "Limit holdem v1: Won"
     assert ranked_metric_words("success_rate") == "Won"
     assert watched_words("persona none against baseline/nash, success_rate") == "itself against nash (baseline), Won"
     assert watched_words("asked") == "asked"
-    assert [metric_title(name) for name in ("success_rate", "utility_share")] == ["Won", "Utility share"]
+    assert [format_metric_title(name) for name in ("success_rate", "utility_share")] == ["Won", "Utility share"]
     assert labels.opponent("baseline/nash") == "nash (baseline)"
     assert labels.opponent("calm:v2@m") == "m as Calm v2"
     assert labels.opponent("not a persona@m") == "not a persona@m"
@@ -463,9 +465,9 @@ def test_names_in_tables_lead_no_page_out_of_its_folder_and_no_item_out_of_its_a
 def test_a_seat_that_has_a_result_has_a_name_where_only_the_other_one_moved(kuhn: Tables) -> None:
     """The site stopped at the page of a scenario that is not installed any more."""
     rows = kuhn["episodes"]
-    played = [trace_of_json(text) for text in rows["trace"].to_pylist()]
-    of_one = [trace_json(replace(one, moves=tuple(move for move in one.moves if move.seat == 0))) for one in played]
+    played = [decode_trace(text) for text in rows["trace"].to_pylist()]
+    of_one = [encode_trace(replace(one, moves=tuple(move for move in one.moves if move.seat == 0))) for one in played]
     column = rows.schema.get_field_index("trace")
     turned = rows.set_column(column, rows.schema.field(column), pa.array(of_one, rows.schema.field(column).type))
-    page = page_of(games_view({**kuhn, "episodes": turned}, KnownGames()))
+    page = page_of(games_view({**kuhn, "episodes": turned}, GameDocuments()))
     assert "seat 1 (" in render_page(page, {"navigation": [], "made": ""})

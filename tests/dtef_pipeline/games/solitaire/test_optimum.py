@@ -8,8 +8,8 @@ from statistics import median
 
 import pytest
 
-from dtef_pipeline.games.solitaire.optimum import commands_to_come, optimum, solution
-from dtef_pipeline.games.solitaire.tableau import Tableau, after_command, dealt, legal_commands
+from dtef_pipeline.games.solitaire.optimum import count_commands_to_come, find_solution, optimum
+from dtef_pipeline.games.solitaire.tableau import Tableau, apply_card_command, deal_tableau, list_legal_commands
 
 
 def distance_without_shortcuts(table: Tableau, most: int = 20_000) -> int | None:
@@ -18,7 +18,7 @@ def distance_without_shortcuts(table: Tableau, most: int = 20_000) -> int | None
     while front:
         if any(one.foundation == 13 for one in front):
             return steps
-        following = {after_command(one, command) for one in front for command in legal_commands(one)}
+        following = {apply_card_command(one, command) for one in front for command in list_legal_commands(one)}
         front, steps = list(following - seen), steps + 1
         seen |= following
         if len(seen) > most:
@@ -27,11 +27,11 @@ def distance_without_shortcuts(table: Tableau, most: int = 20_000) -> int | None
 
 
 def random_tables(seed: int, commands: int) -> Tableau:
-    rng, table = random.Random(seed), dealt(seed)
+    rng, table = random.Random(seed), deal_tableau(seed)
     for _ in range(commands):
-        if not (possible := legal_commands(table)):
+        if not (possible := list_legal_commands(table)):
             break
-        table = after_command(table, rng.choice(possible))
+        table = apply_card_command(table, rng.choice(possible))
     return table
 
 
@@ -50,7 +50,7 @@ def test_the_search_finds_what_one_without_shortcuts_finds(optima: dict[int, int
     compared = 0
     for seed, steps in islice(optima.items(), 15):
         try:
-            assert distance_without_shortcuts(dealt(seed), 2_000) == steps
+            assert distance_without_shortcuts(deal_tableau(seed), 2_000) == steps
         except ValueError:
             continue
         compared += 1
@@ -65,7 +65,7 @@ def test_in_the_middle_of_a_game_too() -> None:
             steps = distance_without_shortcuts(table, 1_000)
         except ValueError:
             continue
-        found = solution(table)
+        found = find_solution(table)
         assert (None if found is None else len(found)) == steps
         compared, solvable = compared + 1, solvable + (steps is not None)
     assert compared >= 10
@@ -74,16 +74,16 @@ def test_in_the_middle_of_a_game_too() -> None:
 
 def test_a_solution_is_playable_and_solves(optima: dict[int, int | None]) -> None:
     for seed in [seed for seed, steps in optima.items() if steps is not None]:
-        table = dealt(seed)
-        for command in solution(table) or ():
-            assert command in legal_commands(table)
-            table = after_command(table, command)
-        assert table.solved
+        table = deal_tableau(seed)
+        for command in find_solution(table) or ():
+            assert command in list_legal_commands(table)
+            table = apply_card_command(table, command)
+        assert table.is_solved
 
 
 def test_no_command_lowers_the_bound_by_more_than_itself() -> None:
     for seed in range(60):
         table = random_tables(seed, seed)
-        for command in legal_commands(table):
-            assert commands_to_come(after_command(table, command)) >= commands_to_come(table) - 1
-    assert commands_to_come(dealt(1)) == 13 + 5 + 3
+        for command in list_legal_commands(table):
+            assert count_commands_to_come(apply_card_command(table, command)) >= count_commands_to_come(table) - 1
+    assert count_commands_to_come(deal_tableau(1)) == 13 + 5 + 3

@@ -6,9 +6,16 @@ import random
 
 import pytest
 
-from dtef_pipeline.games.solitaire.tableau import CARDS, Tableau, after_command, dealt, legal_commands, why_illegal
+from dtef_pipeline.games.solitaire.tableau import (
+    CARDS,
+    Tableau,
+    apply_card_command,
+    deal_tableau,
+    explain_illegal_command,
+    list_legal_commands,
+)
 
-FIRST = dealt(1)
+FIRST = deal_tableau(1)
 
 
 def all_cards(table: Tableau) -> list[int]:
@@ -17,12 +24,12 @@ def all_cards(table: Tableau) -> list[int]:
 
 
 def test_the_deal_of_a_seed_is_pythons_shuffle() -> None:
-    assert dealt(1) == Tableau(0, ((9, 13), (1, 12), (6, 4), (7, 8)), (11, 5, 2, 10, 3), (), 1)
+    assert deal_tableau(1) == Tableau(0, ((9, 13), (1, 12), (6, 4), (7, 8)), (11, 5, 2, 10, 3), (), 1)
 
 
 def test_commands_stand_in_the_order_of_where_a_card_comes_from_and_goes_to() -> None:
     table = Tableau(0, ((3, 1), (5,), (4, 2), ()), (7,), (6, 4), 1)
-    assert legal_commands(table) == (
+    assert list_legal_commands(table) == (
         "move 1->foundation",
         "move 1->c3",
         "move 1->c4",
@@ -34,23 +41,23 @@ def test_commands_stand_in_the_order_of_where_a_card_comes_from_and_goes_to() ->
 
 
 def test_a_card_alone_in_its_column_does_not_go_to_an_empty_one() -> None:
-    assert legal_commands(Tableau(0, ((5,), (), (9, 8), ()), (), (), 0)) == ("move 8->c2", "move 8->c4")
+    assert list_legal_commands(Tableau(0, ((5,), (), (9, 8), ()), (), (), 0)) == ("move 8->c2", "move 8->c4")
 
 
 def test_the_waste_becomes_the_stock_once_in_the_same_order() -> None:
     table = Tableau(0, ((9,), (7,), (5,), (3,)), (), (8, 6, 1, 11), 1)
-    again = after_command(table, "recycle")
-    assert "recycle" in legal_commands(table)
+    again = apply_card_command(table, "recycle")
+    assert "recycle" in list_legal_commands(table)
     assert (again.stock, again.waste, again.recycles) == ((8, 6, 1, 11), (), 0)
     for _ in range(4):
-        assert legal_commands(again)[-1] == "draw"
-        again = after_command(again, "draw")
+        assert list_legal_commands(again)[-1] == "draw"
+        again = apply_card_command(again, "draw")
     assert again.waste == (8, 6, 1, 11)
-    assert "recycle" not in legal_commands(again)
+    assert "recycle" not in list_legal_commands(again)
 
 
 def test_an_empty_waste_is_not_recycled() -> None:
-    assert legal_commands(Tableau(0, ((13, 1), (), (), ()), (), (), 1))[-1] == "move 1->c4"
+    assert list_legal_commands(Tableau(0, ((13, 1), (), (), ()), (), (), 1))[-1] == "move 1->c4"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +78,7 @@ def test_an_empty_waste_is_not_recycled() -> None:
     ],
 )
 def test_the_reason_says_what_the_rules_forbid(command: str, reason: str) -> None:
-    assert why_illegal(FIRST, command) == reason
+    assert explain_illegal_command(FIRST, command) == reason
 
 
 @pytest.mark.parametrize(
@@ -84,22 +91,22 @@ def test_the_reason_says_what_the_rules_forbid(command: str, reason: str) -> Non
     ],
 )
 def test_late_in_the_game_other_reasons_hold(command: str, reason: str) -> None:
-    assert why_illegal(Tableau(1, ((7,), (), (9, 8), ()), (), (3,), 0), command) == reason
+    assert explain_illegal_command(Tableau(1, ((7,), (), (9, 8), ()), (), (3,), 0), command) == reason
 
 
 def test_the_waste_of_which_nothing_is_left_is_not_recycled() -> None:
-    assert why_illegal(Tableau(0, ((7,), (), (9, 8), ()), (), (), 1), "recycle") == "the waste is empty"
+    assert explain_illegal_command(Tableau(0, ((7,), (), (9, 8), ()), (), (), 1), "recycle") == "the waste is empty"
 
 
 def test_no_card_is_lost_or_doubled_and_what_is_legal_is_never_forbidden() -> None:
     rng = random.Random(3)
     for seed in range(60):
-        table = dealt(seed)
+        table = deal_tableau(seed)
         for _ in range(60):
-            commands = legal_commands(table)
+            commands = list_legal_commands(table)
             assert len(set(commands)) == len(commands)
             if not commands:
                 break
-            before, table = table, after_command(table, rng.choice(commands))
+            before, table = table, apply_card_command(table, rng.choice(commands))
             assert all_cards(table) == list(range(1, CARDS + 1))
             assert table.foundation - before.foundation in (0, 1)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Count, GameResult, Illegal, baseline_rng, baselines_of
+from dtef_pipeline.games.contract import Count, GameResult, Illegal, list_baselines, make_baseline_rng
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.solitaire.optimum import solution
+from dtef_pipeline.games.solitaire.optimum import find_solution
 from dtef_pipeline.games.solitaire.tableau import Tableau
-from dtef_pipeline.games.solitaire.thirteen import ThirteenState, canonical, of_manifest
+from dtef_pipeline.games.solitaire.thirteen import ThirteenState, normalise_cards_command, of_manifest
 from tests.conftest import ROOT, SHARED
 
 MANIFEST = read_manifest(ROOT / "data" / "scenarios" / "solitaire" / "thirteen.yaml")
@@ -29,8 +29,8 @@ def played(seed: int, *texts: str) -> ThirteenState:
 
 
 def played_by(name: str, seed: int) -> ThirteenState:
-    chooses, rng, state = baselines_of(GAME)[name], baseline_rng(seed, 0), GAME.reset(seed, (0,))
-    while GAME.to_move(state) is not None:
+    chooses, rng, state = list_baselines(GAME)[name], make_baseline_rng(seed, 0), GAME.reset(seed, (0,))
+    while GAME.seat_to_move(state) is not None:
         state = GAME.step(state, 0, chooses(state, 0, rng))
     return state
 
@@ -49,7 +49,7 @@ def vectors(function: str) -> list[dict[str, Any]]:
 
 
 def table_and_commands(state: ThirteenState) -> dict[str, Any]:
-    told = GAME.told(state)
+    told = GAME.encode_state(state)
     return {
         **{key: told[key] for key in ("foundation", "columns", "stock", "waste", "recycles")},
         "legal": list(GAME.legal(state, 0)),
@@ -114,7 +114,7 @@ def test_after_the_recycle_the_stock_is_known_and_shown() -> None:
 
 def test_a_hint_is_told_with_the_next_observation_and_costs_no_step() -> None:
     state = played(1, "hint")
-    first = (solution(state.table) or ("",))[0]
+    first = (find_solution(state.table) or ("",))[0]
     assert GAME.observation(state, 0).endswith(f"Hint: {first} begins a shortest solution")
     assert (state.steps, state.hints) == (0, 1)
     assert "Hint" not in GAME.observation(GAME.step(state, 0, first), 0)
@@ -149,9 +149,13 @@ def test_a_command_may_be_spelled_in_many_ways(text: str, command: str) -> None:
 
 def test_every_rank_has_its_number() -> None:
     words = ["A", "2", "3♣", "4h", "5", "6", "7", "8", "9 of clubs", "10♠", "jack", "Qd", "13"]
-    assert [canonical(f"Move {word} to the Foundation") for word in words] == [f"move {n}->foundation" for n in range(1, 14)]
+    assert [normalise_cards_command(f"Move {word} to the Foundation") for word in words] == [
+        f"move {n}->foundation" for n in range(1, 14)
+    ]
     for suit in ("", "♠", "h", " of clubs", "♥\ufe0f"):
-        numbers = [canonical(f"{before}{n}{suit} to the foundation") for n in range(1, 14) for before in ("move ", "")]
+        numbers = [
+            normalise_cards_command(f"{before}{n}{suit} to the foundation") for n in range(1, 14) for before in ("move ", "")
+        ]
         assert numbers == [f"move {n}->foundation" for n in range(1, 14) for _ in range(2)], suit
 
 
@@ -179,7 +183,7 @@ def test_a_text_without_a_legal_command_is_answered_with_the_reason(text: str, k
 def test_a_game_without_a_legal_command_is_over() -> None:
     state = in_place(Tableau(0, ((1, 13), (2, 11), (3, 9), (4, 7)), (), (6, 5), 0))
     assert GAME.result(state) == GameResult((0.0,), ("unsolved",), ("stuck",))
-    assert (GAME.to_move(state), GAME.legal(state, 0)) == (None, ())
+    assert (GAME.seat_to_move(state), GAME.legal(state, 0)) == (None, ())
     assert GAME.read("ACTION: draw", state, 0) == Illegal("it is not your turn")
 
 
@@ -194,26 +198,28 @@ def test_the_sixtieth_command_ends_the_game_unless_it_solves_it() -> None:
 def test_who_resigns_or_forfeits_has_not_solved_it() -> None:
     assert GAME.result(played(1, "resign")) == GameResult((0.0,), ("unsolved",), ("resigned",))
     state = GAME.reset(1, (0,))
-    assert GAME.stopped(state, 0) == GameResult((0.0,), ("loss",), ("forfeit",))
-    assert GAME.stopped(state, None) == GameResult((0.0,), ("unsolved",), ("turn_limit",))
+    assert GAME.stop_episode(state, 0) == GameResult((0.0,), ("loss",), ("forfeit",))
+    assert GAME.stop_episode(state, None) == GameResult((0.0,), ("unsolved",), ("turn_limit",))
     assert GAME.result(GAME.step(state, 0, GAME.default(state, 0))) == GameResult((0.0,), ("unsolved",), ("resigned",))
 
 
 def test_what_a_game_counts() -> None:
     solved = {"completion_rate": Count(1), "steps_over_optimal": Count(0), "steps_over_optimal_charged": Count(0)}
-    assert GAME.measured(played_by("optimal", 1), 0) == {"moves": Count(23), "hints": Count(0), **solved}
+    assert GAME.measure_seat(played_by("optimal", 1), 0) == {"moves": Count(23), "hints": Count(0), **solved}
     given_up = {"moves": Count(1), "hints": Count(1), "completion_rate": Count(0), "steps_over_optimal_charged": Count(37)}
-    assert GAME.measured(played(1, "hint", "draw", "resign"), 0) == given_up
-    assert GAME.measured(played(0, "draw"), 0) == {"moves": Count(1), "hints": Count(0)}
+    assert GAME.measure_seat(played(1, "hint", "draw", "resign"), 0) == given_up
+    assert GAME.measure_seat(played(0, "draw"), 0) == {"moves": Count(1), "hints": Count(0)}
     start = GAME.reset(1, (0,)).table
     slow = ThirteenState(start._replace(foundation=13), start, steps=30)
-    assert GAME.measured(slow, 0)["steps_over_optimal"] == GAME.measured(slow, 0)["steps_over_optimal_charged"] == Count(7)
-    assert set(GAME.measured(slow, 0)) == {metric.name for metric in GAME.metrics}
+    assert (
+        GAME.measure_seat(slow, 0)["steps_over_optimal"] == GAME.measure_seat(slow, 0)["steps_over_optimal_charged"] == Count(7)
+    )
+    assert set(GAME.measure_seat(slow, 0)) == {metric.name for metric in GAME.metrics}
 
 
 def test_of_120_deals_greedy_solves_3_patient_14_and_chance_about_a_third() -> None:
     wins = {
-        name: sum(played_by(name, seed).table.solved for seed in range(120))
+        name: sum(played_by(name, seed).table.is_solved for seed in range(120))
         for name in ("greedy", "first-legal", "patient", "random")
     }
     assert wins == {"greedy": 3, "first-legal": 3, "patient": 14, "random": 34}
@@ -222,5 +228,5 @@ def test_of_120_deals_greedy_solves_3_patient_14_and_chance_about_a_third() -> N
 def test_the_optimal_baseline_plays_the_optimum_and_resigns_where_there_is_none() -> None:
     for seed in range(12):
         state, best = played_by("optimal", seed), GAME.optimum(seed)
-        assert (state.table.solved, state.resigned) == (best is not None, best is None)
+        assert (state.table.is_solved, state.resigned) == (best is not None, best is None)
         assert best is None or state.steps == best

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.item_files.humaneval import defined_functions, load_humaneval
+from dtef_pipeline.qa.item_files.humaneval import find_defined_functions, load_humaneval
 from tests.conftest import SHARED
 
 BENCHMARKS = SHARED / "benchmarks"
@@ -91,12 +91,12 @@ def test_a_missing_task_id_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_functions_are_found_at_the_outermost_level(code: str, names: set[str]) -> None:
-    assert defined_functions(code) == names
+    assert find_defined_functions(code) == names
 
 
 @given(st.text(max_size=200))
 def test_no_text_is_too_strange_to_look_through(code: str) -> None:
-    assert isinstance(defined_functions(code), set)
+    assert isinstance(find_defined_functions(code), set)
 
 
 def test_the_shared_tasks_are_read_whole() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.qa.item_files.loaded import GivenAnswer, LoadedItems
-from dtef_pipeline.qa.item_files.socioscope import SOCIOSCOPE_TYPES, load_socioscope, member_lines
+from dtef_pipeline.qa.item_files.socioscope import SOCIOSCOPE_TYPES, find_member_lines, load_socioscope
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 from tests.conftest import SHARED
 
@@ -238,7 +238,7 @@ def test_no_pair_raises_anything(tmp_path_factory: pytest.TempPathFactory, value
 @given(st.lists(_VALUES, max_size=5), _VALUES, st.integers(0, 3))
 def test_members_are_counted_as_the_parser_counts_them(members: list[object], other: object, indent: int) -> None:
     text = json.dumps({"before": other, "list": members, "after": [other]}, indent=indent)
-    lines = member_lines(text, "list")
+    lines = find_member_lines(text, "list")
     assert len(lines) == len(members)
     if indent:
         starts = [

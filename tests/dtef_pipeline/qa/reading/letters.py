@@ -9,7 +9,7 @@ from dtef_pipeline.qa.reading.choice import ExactChoice, LetterReading
 
 
 def score_choice(response: str | None, reference: str, options: Sequence[str], finish_reason: str | None = None) -> ItemScore:
-    return ExactChoice().for_item(reference, tuple(options), ScorerSettings())(Written(response, finish_reason))
+    return ExactChoice().prepare_item(reference, tuple(options), ScorerSettings())(Written(response, finish_reason))
 
 
 def read_letter(text: str, options: Sequence[str] = (), *, was_cut: bool = False) -> LetterReading:

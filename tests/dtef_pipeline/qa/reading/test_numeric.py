@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, Written
 from dtef_pipeline.qa.reading.numeric import Numeric, read_number
-from dtef_pipeline.text.numbers import number_of, same_number
+from dtef_pipeline.text.numbers import is_same_number, parse_exact_number
 from tests.dtef_pipeline.qa.reading.published import BENCHMARKS, json_rows, vectors
 
 BY_RULE = {
@@ -211,7 +211,7 @@ PIECES = (
 
 
 def scored(response: str | None, reference: str, finish_reason: str | None = None) -> ItemScore:
-    return Numeric().for_item(reference, (), ScorerSettings())(Written(response, finish_reason))
+    return Numeric().prepare_item(reference, (), ScorerSettings())(Written(response, finish_reason))
 
 
 @pytest.mark.parametrize(("how", "text"), [(how, text) for how, texts in BY_RULE.items() for text in texts])
@@ -303,16 +303,16 @@ def test_every_vector_is_met() -> None:
 
 def test_the_vectors_of_equal_numbers_are_met() -> None:
     for case in vectors(fn="number_equal"):
-        a, b = number_of(case["in"]["a"]), number_of(case["in"]["b"])
+        a, b = parse_exact_number(case["in"]["a"]), parse_exact_number(case["in"]["b"])
         assert a is not None
         assert b is not None
-        assert same_number(a, b) is case["out"], case["id"]
+        assert is_same_number(a, b) is case["out"], case["id"]
 
 
 def expected_numbers() -> dict[int, Fraction]:
     rows = json_rows("gsm8k/test.jsonl")
     index = json.loads((BENCHMARKS / "gsm8k" / "index.json").read_text(encoding="utf-8"))
-    numbers = {place: number_of(row["answer"].rpartition("####")[2]) for place, row in zip(index, rows, strict=True)}
+    numbers = {place: parse_exact_number(row["answer"].rpartition("####")[2]) for place, row in zip(index, rows, strict=True)}
     return {place: number for place, number in numbers.items() if number is not None}
 
 
@@ -321,7 +321,7 @@ def test_published_replies_of_2021_get_their_published_verdicts() -> None:
     assert len(rows) == 1600
     for row in rows:
         number = read_number(row["text"]).number
-        is_right = number is not None and same_number(number, expected[row["index"]])
+        is_right = number is not None and is_same_number(number, expected[row["index"]])
         assert is_right is row["published_correct"], row
 
 
@@ -330,8 +330,8 @@ def test_published_replies_with_programs_are_read_as_published_but_for_two() -> 
     differing = set()
     for row in json_rows("gsm8k/outputs/tora-70b.jsonl"):
         over, _, under = row["published_prediction"].removeprefix("\\frac{").removesuffix("}").partition("}{")
-        published, number = number_of(f"{over}/{under}" if under else over), read_number(row["text"]).number
-        if number is None or published is None or not same_number(number, published):
+        published, number = parse_exact_number(f"{over}/{under}" if under else over), read_number(row["text"]).number
+        if number is None or published is None or not is_same_number(number, published):
             differing.add(row["index"])
     assert differing <= {98, 146}
 

@@ -6,8 +6,8 @@ import pytest
 
 from dtef_pipeline.qa.model import ScorerSettings, Written
 from dtef_pipeline.qa.reading.numeric import read_number
-from dtef_pipeline.qa.reading.run_on import before_next_turn, cut_at_end
-from dtef_pipeline.qa.scorers import scorer_of
+from dtef_pipeline.qa.reading.run_on import cut_at_end, cut_before_next_turn
+from dtef_pipeline.qa.scorers import find_scorer
 from tests.dtef_pipeline.qa.reading.letters import read_letter
 
 GOES_ON = (
@@ -73,9 +73,9 @@ def test_the_reading_says_that_the_model_went_on() -> None:
 
 
 def test_answers_about_interviews_end_there_too() -> None:
-    scorer = scorer_of("list_many")
+    scorer = find_scorer("list_many")
     assert scorer is not None
-    score = scorer.for_item('{"car": 1, "bicycle": 1}', (), ScorerSettings())
+    score = scorer.prepare_item('{"car": 1, "bicycle": 1}', (), ScorerSettings())
     for more in ("<|im_end|>\nbicycle", "\nQuestion: What else?\nAnswer: bicycle"):
         assert score(Written(f"car{more}")).value == 0.5
 
@@ -87,4 +87,4 @@ def test_answers_about_interviews_end_there_too() -> None:
 def test_long_texts_of_one_piece_are_ended(piece: str) -> None:
     for text in (piece * 50_000, "\nQuestion" + piece * 50_000):
         assert len(cut_at_end(text).text) <= len(text)
-        before_next_turn(text)
+        cut_before_next_turn(text)

@@ -158,9 +158,9 @@ def test_the_share_that_is_kept_follows_from_the_characters_of_all_texts() -> No
     total = sum(len(row["response"]) for row in made.rows["qa_responses"])
     total += sum(len(row["explanation"] or "") for row in made.rows["qa_judgements"])
     scores = QaScores(connected_qa(made.tables()))
-    assert explorer.kept_share(scores) == 1
-    assert explorer.kept_share(scores, total) == 1
-    assert explorer.kept_share(scores, total // 2) == pytest.approx(total // 2 / total)
+    assert explorer.compute_kept_share(scores) == 1
+    assert explorer.compute_kept_share(scores, total) == 1
+    assert explorer.compute_kept_share(scores, total // 2) == pytest.approx(total // 2 / total)
 
 
 def test_a_sample_is_near_its_share_and_grows_with_it() -> None:

@@ -8,15 +8,15 @@ from dtef_pipeline.qa.conditions import ITEM_TEMPLATES, QaCondition
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_CHECKS
 from dtef_pipeline.qa.site.human_names import (
     CHECK_WORDS,
-    metric_place,
-    metric_words,
-    part_title,
+    format_metric,
+    format_part_title,
+    format_suite_title,
+    format_way,
     part_words,
+    rank_metric,
     ranked_metric_words,
     scorer_words,
-    suite_title,
     watched_words,
-    way_words,
 )
 
 
@@ -25,7 +25,7 @@ from dtef_pipeline.qa.site.human_names import (
     [("mmlu", "MMLU"), ("demo-mmlu", "Demo MMLU"), ("gsm8k", "GSM8K"), ("my_exam-2", "my_exam-2"), ("", "")],
 )
 def test_known_suites_have_their_names(name: str, title: str) -> None:
-    assert suite_title(name) == title
+    assert format_suite_title(name) == title
 
 
 @pytest.mark.parametrize(
@@ -41,18 +41,18 @@ def test_known_suites_have_their_names(name: str, title: str) -> None:
     ],
 )
 def test_ways_of_asking_are_words(condition: str, words: str) -> None:
-    assert way_words(condition) == words
+    assert format_way(condition) == words
 
 
 def test_every_template_and_check_has_words() -> None:
-    assert all(way_words(str(QaCondition(template))) != template or template == "letters" for template in ITEM_TEMPLATES)
+    assert all(format_way(str(QaCondition(template))) != template or template == "letters" for template in ITEM_TEMPLATES)
     assert set(CHECK_WORDS) == set(QA_VALIDITY_CHECKS)
 
 
 def test_parts_and_metrics_are_words() -> None:
-    assert [part_title(name) for name in ("college_physics", "all", "")] == ["College physics", "All", "(no name)"]
-    assert metric_words("my_metric") == "my metric"
-    assert sorted(["zeta", "judged", "correct"], key=metric_place) == ["correct", "judged", "zeta"]
+    assert [format_part_title(name) for name in ("college_physics", "all", "")] == ["College physics", "All", "(no name)"]
+    assert format_metric("my_metric") == "my metric"
+    assert sorted(["zeta", "judged", "correct"], key=rank_metric) == ["correct", "judged", "zeta"]
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_equal_models_share_the_first_place() -> None:
 def test_one_model_is_told_by_its_numbers() -> None:
     verdict = view_of(one_model(made_qa(1, 4))).verdict
     assert verdict.startswith("best is the only model: GSM8K 0.750 (0.301 to 0.954); HumanEval 1.000 (0.207 to 1.000); MMLU")
-    assert section(view_of(one_model(made_qa(1, 4))).of_model("best"), "parts").answer == ""
+    assert section(view_of(one_model(made_qa(1, 4))).build_model_sections("best"), "parts").answer == ""
 
 
 def test_one_suite_is_told_as_its_board() -> None:
@@ -176,7 +176,7 @@ def test_every_two_models_of_a_suite_are_there(view: FamilyView) -> None:
 
 
 def test_a_model_is_seen_against_the_mean_of_the_others(view: FamilyView) -> None:
-    found = section(view.of_model("worst"), "parts")
+    found = section(view.build_model_sections("worst"), "parts")
     assert found.answer == "Best beside others: MMLU: Subject 0 (-0.750); worst: Socioscope (-1.000)."
     by_place = {row["part"].text: row for row in rows(found)}
     assert list(by_place) == ["MMLU: Subject 0", "MMLU: Subject 1", "MMLU: Subject 2", "GSM8K", "Socioscope"]
@@ -185,13 +185,13 @@ def test_a_model_is_seen_against_the_mean_of_the_others(view: FamilyView) -> Non
 
 
 def test_the_worst_items_of_a_model_have_prompt_and_response(view: FamilyView) -> None:
-    found = section(view.of_model("worst"), "worst")
+    found = section(view.build_model_sections("worst"), "worst")
     assert found.answer == "On the item that it misses most beside others, the other models score 1.000 on average."
     mmlu = [row for row in rows(found) if row["item"].text.startswith("MMLU")]
     assert [row["item"].text for row in mmlu] == ["MMLU subject_0/1", "MMLU subject_0/2", "MMLU subject_0/3"]
     assert (mmlu[0]["question"], mmlu[0]["expected"], mmlu[0]["response"], mmlu[0]["others"]) == ("What is 1? ", "B", "D ", 1.0)
-    assert [row["item"].text for row in rows(section(view.of_model("best"), "worst"))] == ["GSM8K gsm8k/3"]
-    assert all(one.is_empty for one in view.of_model("nobody"))
+    assert [row["item"].text for row in rows(section(view.build_model_sections("best"), "worst"))] == ["GSM8K gsm8k/3"]
+    assert all(one.is_empty for one in view.build_model_sections("nobody"))
 
 
 def test_items_are_scored_by_the_main_measure_and_lead_to_the_explorer(view: FamilyView) -> None:
@@ -214,7 +214,7 @@ def test_one_name_of_two_variants_is_told_by_the_variant() -> None:
     names = {"best[temperature=0]", "worst[temperature=0]"}
     assert {row.model for row in view.boards[0].rows} == names
     assert view.variants == {name: name for name in names}
-    assert rows(section(view.of_model("worst[temperature=0]"), "worst"))
+    assert rows(section(view.build_model_sections("worst[temperature=0]"), "worst"))
 
 
 def test_data_says_what_was_asked_what_is_public_and_what_was_set_aside() -> None:
@@ -242,7 +242,7 @@ def test_what_is_missing_is_left_out(kept: set[str]) -> None:
     assert set(pages) == {f"qa/suites/{suite}.html" for suite in SUITES}
     assert pages["qa/suites/mmlu.html"].answer == "4 items; no model is on a board yet."
     assert [one.id for one in view.sections if not one.is_empty] == ["suites"]
-    assert view.of_model("best")
+    assert view.build_model_sections("best")
 
 
 def test_a_suite_without_responses_has_a_page_with_its_items() -> None:

@@ -20,4 +20,4 @@ def score(
 ) -> ItemScore:
     """The score of one answer; a metric that is no text is written as JSON."""
     reference = metric if isinstance(metric, str) else json.dumps(metric)
-    return scorer.for_item(reference, options, settings)(Written(answer))
+    return scorer.prepare_item(reference, options, settings)(Written(answer))

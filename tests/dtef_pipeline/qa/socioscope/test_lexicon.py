@@ -26,7 +26,7 @@ WORDNET = Path("/usr/share/wordnet")
 
 
 def synonyms(value: str, settings: ScorerSettings = FIRST) -> set[str]:
-    return {" ".join(one) for one in lexicon.synonyms_of(value, settings)}
+    return {" ".join(one) for one in lexicon.find_synonyms(value, settings)}
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def shipped_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Pa
 
 
 def _forget() -> None:
-    lexicon.shipped_lexicon.cache_clear()
-    lexicon._shipped_synonyms.cache_clear()
+    lexicon.load_shipped_lexicon.cache_clear()
+    lexicon._find_shipped_synonyms.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ class TestShipped:
 class TestOwn:
     def test_it_stands_in_place_of_the_shipped_one(self) -> None:
         own = ScorerSettings(synonyms={"Sea": ["the Oceans", "5", "five"], "auto": ["car"]})
-        assert lexicon.synonyms_of("seas", own) == (("the", "ocean"),)
+        assert lexicon.find_synonyms("seas", own) == (("the", "ocean"),)
         assert synonyms("car", own) == set()
 
     def test_another_lexicon_is_looked_up_in_itself(self) -> None:
@@ -110,9 +110,9 @@ class TestOwn:
 
 class TestFingerprint:
     def test_it_is_of_the_content_and_the_senses(self) -> None:
-        prints = [lexicon.lexicon_fingerprint(settings) for settings in (FIRST, ALL)]
+        prints = [lexicon.make_lexicon_fingerprint(settings) for settings in (FIRST, ALL)]
         assert prints == [
-            lexicon.lexicon_fingerprint(ScorerSettings(senses=senses, strict=True)) for senses in ("first", "all")
+            lexicon.make_lexicon_fingerprint(ScorerSettings(senses=senses, strict=True)) for senses in ("first", "all")
         ]
         assert len(set(prints)) == 2
         assert all(re.fullmatch(r"wordnet-3\.0/(first|all)/[0-9a-f]{12}", one or "") for one in prints)
@@ -120,13 +120,13 @@ class TestFingerprint:
 
     def test_it_is_of_the_users_own_whatever_its_order(self) -> None:
         one, same, other = (
-            lexicon.lexicon_fingerprint(ScorerSettings(synonyms=synonyms))
+            lexicon.make_lexicon_fingerprint(ScorerSettings(synonyms=synonyms))
             for synonyms in ({"a": ["b"], "c": []}, {"c": (), "a": ("b",)}, {"a": ["c"], "c": []})
         )
         assert one == same != other
 
     def test_senses_are_one_of_two(self) -> None:
-        for call in (lexicon.lexicon_fingerprint, lambda settings: lexicon.synonyms_of("car", settings)):
+        for call in (lexicon.make_lexicon_fingerprint, lambda settings: lexicon.find_synonyms("car", settings)):
             with pytest.raises(ConfigError, match="senses: got 'most'; allowed: first, all"):
                 call(ScorerSettings(senses="most"))
 
@@ -134,8 +134,8 @@ class TestFingerprint:
 class TestWithout:
     @pytest.mark.usefixtures("shipped_file")
     def test_scorers_go_on_by_names_and_aliases(self) -> None:
-        assert lexicon.shipped_lexicon() is None
-        assert lexicon.lexicon_fingerprint(FIRST) is None
+        assert lexicon.load_shipped_lexicon() is None
+        assert lexicon.make_lexicon_fingerprint(FIRST) is None
         metric = [{"value": "car", "aliases": ["motor"]}]
         found = [score(ListOne(), answer, metric, settings=FIRST).value for answer in ("cars", "motor", "automobile")]
         assert found == [1, 1, 0]
@@ -145,7 +145,7 @@ class TestWithout:
     )
     def test_a_damaged_file_is_as_good_as_none(self, content: bytes, shipped_file: Path) -> None:
         shipped_file.write_bytes(content)
-        assert lexicon.shipped_lexicon() is None
+        assert lexicon.load_shipped_lexicon() is None
         assert synonyms("car") == set()
 
 

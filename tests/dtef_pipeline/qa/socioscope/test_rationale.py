@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.socioscope.lists import ListMany
-from dtef_pipeline.qa.socioscope.rationale import YesNoRationale, waits_for_judge, with_judged_rationale
+from dtef_pipeline.qa.socioscope.rationale import YesNoRationale, add_judged_rationale, is_waiting_for_judge
 from dtef_pipeline.qa.socioscope.yes_no import YesNo
 from tests.dtef_pipeline.qa.socioscope.scored import score
 
@@ -86,22 +86,22 @@ def test_what_is_refused_is_named(metric: object, message: str) -> None:
 class TestJudged:
     def test_a_right_answer_waits_for_the_judge(self) -> None:
         found = score(YesNoRationale(), "Yes, the tide", JUDGED)
-        assert waits_for_judge(found)
+        assert is_waiting_for_judge(found)
         assert (found.status, found.score, found.own["binary"]) == ("missing", None, 1)
 
     def test_a_wrong_answer_needs_none(self) -> None:
         found = score(YesNoRationale(), "No, the tide", JUDGED)
         assert (found.status, found.value) == ("ok", 0)
-        assert with_judged_rationale(found, 1.0) is found
+        assert add_judged_rationale(found, 1.0) is found
 
     def test_the_judge_gives_what_the_reasons_are_worth(self) -> None:
-        found = with_judged_rationale(score(YesNoRationale(), "Yes, the tide", JUDGED), 0.4)
+        found = add_judged_rationale(score(YesNoRationale(), "Yes, the tide", JUDGED), 0.4)
         assert (found.status, found.own["rationale"], found.flags) == ("ok", 0.4, ("judged",))
         assert found.value == pytest.approx(0.25 + 0.75 * 0.4)
-        assert not waits_for_judge(found)
+        assert not is_waiting_for_judge(found)
 
     def test_a_judge_that_fails_leaves_no_score(self) -> None:
-        found = with_judged_rationale(score(YesNoRationale(), "Yes", JUDGED), None, "no JSON")
+        found = add_judged_rationale(score(YesNoRationale(), "Yes", JUDGED), None, "no JSON")
         assert (found.status, found.value, found.score, found.reason) == ("judge_failed", None, None, "no JSON")
 
 

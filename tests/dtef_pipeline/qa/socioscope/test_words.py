@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.socioscope.words import answer_of, numbers_in_digits, plain_number, singular, words
+from dtef_pipeline.qa.socioscope.words import (
+    convert_numbers_to_digits,
+    extract_folded_answer,
+    normalise_number,
+    singularise,
+    words,
+)
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -42,12 +48,12 @@ def in_english(number: int) -> str:
     ],
 )
 def test_singulars(plural: str, one: str) -> None:
-    assert singular(plural) == one
+    assert singularise(plural) == one
 
 
 @given(st.text("abcdehiosuyxz", max_size=12))
 def test_a_singular_keeps_how_the_word_begins(word: str) -> None:
-    one = singular(word + "s")
+    one = singularise(word + "s")
     kept = max(0, len(word) - 3)
     assert one[:kept] == word[:kept]
     assert one
@@ -91,29 +97,29 @@ def test_a_number_in_words_is_its_digits(number: int) -> None:
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=-(10**9), max_value=10**9))
 def test_equal_numbers_are_one_word_and_others_are_not(number: Decimal) -> None:
-    assert plain_number(f"{number:f}") == plain_number(f"{number:.9f}")
-    assert Decimal(plain_number(f"{number:f}") or "NaN") == number
-    assert plain_number(f"{number:f}") != plain_number(f"{number + 1:f}")
+    assert normalise_number(f"{number:f}") == normalise_number(f"{number:.9f}")
+    assert Decimal(normalise_number(f"{number:f}") or "NaN") == number
+    assert normalise_number(f"{number:f}") != normalise_number(f"{number + 1:f}")
 
 
 @given(ANY_TEXT)
 def test_words_of_any_text_are_words_of_small_ascii_letters(text: str) -> None:
-    assert all(re.fullmatch(r"-?[a-z0-9]+(?:[./][a-z0-9]+)*|%", word) for word in words(answer_of(text)))
+    assert all(re.fullmatch(r"-?[a-z0-9]+(?:[./][a-z0-9]+)*|%", word) for word in words(extract_folded_answer(text)))
 
 
 @given(
     st.lists(st.sampled_from([*ONES, *TENS, "hundred", "thousand", "million", "and", "a", "minus", "5", "-3", "0.5", "car"]))
 )
 def test_number_words_in_any_order_neither_fail_nor_vanish(mixed: list[str]) -> None:
-    found = list(numbers_in_digits(mixed))
+    found = list(convert_numbers_to_digits(mixed))
     assert len(found) <= len(mixed)
     assert [word for word, _ in found if word == "car"] == ["car"] * mixed.count("car")
-    assert all((plain_number(word) == word) is is_number for word, is_number in found)
+    assert all((normalise_number(word) == word) is is_number for word, is_number in found)
 
 
 def test_thinking_and_pictures_are_not_read() -> None:
-    assert answer_of("<think>No, wait.</think>✅ **Yes**, 👍") == "\n  **yes**,  "
-    assert answer_of(None) == ""
+    assert extract_folded_answer("<think>No, wait.</think>✅ **Yes**, 👍") == "\n  **yes**,  "
+    assert extract_folded_answer(None) == ""
 
 
 @pytest.mark.parametrize("run", ["five hundred ", "1,111", "\u0301\u0316"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
+from dtef_pipeline.qa.transcripts.chunks import build_documents_table, split_into_chunks
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
 from dtef_pipeline.qa.transcripts.metadata import Corpus
 from tests.conftest import SHARED
@@ -36,7 +36,7 @@ def shared_corpus() -> Corpus:
 
 @functools.cache
 def shared_documents() -> Any:
-    return documents_table(chunks_of(shared_corpus().transcripts))
+    return build_documents_table(split_into_chunks(shared_corpus().transcripts))
 
 
 @functools.cache

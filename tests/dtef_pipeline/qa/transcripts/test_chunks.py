@@ -9,9 +9,9 @@ from dtef_pipeline.qa.transcripts.chunks import (
     CHUNK_WORDS,
     DOCUMENT_SCHEMA,
     Chunk,
-    chunks_of,
-    documents_table,
-    index_texts,
+    build_documents_table,
+    build_index_texts,
+    split_into_chunks,
 )
 from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
 from tests.dtef_pipeline.qa.transcripts.interviews import (
@@ -36,19 +36,19 @@ def ids(chunks: list[Chunk]) -> list[str]:
 
 
 def test_short_turns_are_joined_and_the_words_between_them_stay() -> None:
-    (chunk,) = chunks_of([interview("Hello.", "Good day.\n\n Well?")])
+    (chunk,) = split_into_chunks([interview("Hello.", "Good day.\n\n Well?")])
     assert chunk.page_content == "Ida: Hello.\n\nIda: Good day.\n\n Well?"
     assert (chunk.doc_id, chunk.last_turn) == ("one.csv#0.0", 1)
 
 
 def test_a_turn_that_does_not_fit_begins_a_chunk_of_its_own() -> None:
-    chunks = chunks_of([interview(PARAGRAPH, PARAGRAPH, PARAGRAPH)])
+    chunks = split_into_chunks([interview(PARAGRAPH, PARAGRAPH, PARAGRAPH)])
     assert ids(chunks) == ["one.csv#0.0", "one.csv#2.0"]
 
 
 def test_a_long_turn_is_split_at_paragraphs_and_a_long_paragraph_is_not() -> None:
     long = f"{PARAGRAPH}\n\n {PARAGRAPH}\n{PARAGRAPH} {PARAGRAPH} {PARAGRAPH}\n{PARAGRAPH}"
-    chunks = chunks_of([interview("Hm.", long, "Yes.")])
+    chunks = split_into_chunks([interview("Hm.", long, "Yes.")])
     assert ids(chunks) == ["one.csv#0.0", "one.csv#1.2", "one.csv#1.3"]
     assert [(chunk.first_turn, chunk.last_turn) for chunk in chunks] == [(0, 1), (1, 1), (1, 2)]
     assert chunks[1].page_content == f"{PARAGRAPH} {PARAGRAPH} {PARAGRAPH}"
@@ -57,12 +57,12 @@ def test_a_long_turn_is_split_at_paragraphs_and_a_long_paragraph_is_not() -> Non
 
 def test_documents_of_one_file_are_never_joined_with_each_other() -> None:
     parts = [Transcript("one.csv", (SpokenTurn(number, text),), METADATA) for number, text in enumerate(("Short.", "Shorter."))]
-    assert ids(chunks_of(parts)) == ["one.csv#0.0", "one.csv#1.0"]
-    assert [chunk.page_content for chunk in chunks_of(parts)] == ["Short.", "Shorter."]
+    assert ids(split_into_chunks(parts)) == ["one.csv#0.0", "one.csv#1.0"]
+    assert [chunk.page_content for chunk in split_into_chunks(parts)] == ["Short.", "Shorter."]
 
 
 def test_a_script_without_spaces_is_split_too() -> None:
-    assert len(chunks_of([interview("\n".join(["海" * 1500] * 4))])) == 4
+    assert len(split_into_chunks([interview("\n".join(["海" * 1500] * 4))])) == 4
 
 
 @given(st.lists(LINES, min_size=1, max_size=6), st.booleans())
@@ -70,7 +70,7 @@ def test_chunks_are_pieces_of_the_transcript_in_order_with_nothing_but_white_spa
     texts: list[str], named: bool
 ) -> None:
     transcript = interview(*texts, speaker="Ida" if named else None)
-    chunks = chunks_of([transcript])
+    chunks = split_into_chunks([transcript])
     place, left_out = 0, ""
     for chunk in chunks:
         found = transcript.text.index(chunk.page_content, place)
@@ -84,18 +84,18 @@ def test_chunks_are_pieces_of_the_transcript_in_order_with_nothing_but_white_spa
 
 
 def test_what_is_searched_begins_with_the_name_the_project_and_the_place() -> None:
-    table = documents_table(chunks_of([interview("Hello.")]))
+    table = build_documents_table(split_into_chunks([interview("Hello.")]))
     assert table.schema == DOCUMENT_SCHEMA
-    assert index_texts(table) == ["Ida Møller DK-001 Aarhus Ida: Hello."]
+    assert build_index_texts(table) == ["Ida Møller DK-001 Aarhus Ida: Hello."]
     (row,) = table.to_pylist()
     assert (row["year"], row["record_lang"], row["n_words"]) == (2024, "en", 2)
-    nameless = documents_table(chunks_of([Transcript("f", (SpokenTurn(0, "Hi"),), {"FILE": "f"})]))
-    assert index_texts(nameless) == ["Hi"]
+    nameless = build_documents_table(split_into_chunks([Transcript("f", (SpokenTurn(0, "Hi"),), {"FILE": "f"})]))
+    assert build_index_texts(nameless) == ["Hi"]
 
 
 @needs_interviews
 def test_every_shared_quote_stands_in_a_chunk_of_the_turn_that_it_names() -> None:
-    chunks = chunks_of(shared_corpus().transcripts)
+    chunks = split_into_chunks(shared_corpus().transcripts)
     for pair in shared_questions():
         for quote, evidence in zip(pair["quotes"], pair["evidence"], strict=False):
             holding = [chunk for chunk in chunks if quote in chunk.page_content and chunk.file == evidence["file"]]

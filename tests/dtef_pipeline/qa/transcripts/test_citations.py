@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from dtef_pipeline.qa.transcripts.citations import (
     CheckedCitation,
     check_citations,
-    existence,
-    pooled_existence,
+    compute_existence_rate,
+    compute_pooled_existence,
 )
-from dtef_pipeline.qa.transcripts.quoted import relaxed, relaxed_spans
+from dtef_pipeline.qa.transcripts.quoted import find_relaxed_spans, relax_text
 from tests.dtef_pipeline.qa.transcripts.interviews import vectors
 
 SEA = "We think the sea is cold in May."
@@ -45,19 +45,19 @@ def test_shared_vectors_of_quotations(case: Any) -> None:
 
 @pytest.mark.parametrize("case", vectors("existence"))
 def test_shared_vectors_of_existence(case: Any) -> None:
-    assert existence(case["in"]["checks"]) == pytest.approx(case["out"])
+    assert compute_existence_rate(case["in"]["checks"]) == pytest.approx(case["out"])
 
 
 @pytest.mark.parametrize("case", vectors("existence_pair"))
 def test_shared_vectors_of_pooled_existence(case: Any) -> None:
-    assert pooled_existence(case["in"]["answers"]) == pytest.approx(case["out"], abs=case["tol"])
+    assert compute_pooled_existence(case["in"]["answers"]) == pytest.approx(case["out"], abs=case["tol"])
 
 
 def test_existence_without_citations_is_null_and_an_answer_counts_by_its_citations() -> None:
-    assert existence([]) is None
-    assert pooled_existence([]) is None
-    assert pooled_existence([[], []]) is None
-    assert pooled_existence([[1, 1, 1], [0]]) == pytest.approx(0.75)
+    assert compute_existence_rate([]) is None
+    assert compute_pooled_existence([]) is None
+    assert compute_pooled_existence([[], []]) is None
+    assert compute_pooled_existence([[1, 1, 1], [0]]) == pytest.approx(0.75)
 
 
 def test_white_space_around_a_quotation_is_no_part_of_it() -> None:
@@ -129,7 +129,7 @@ def test_sources_may_be_objects() -> None:
     ],
 )
 def test_spellings_of_careful_copies_are_the_same(quote: str, text: str) -> None:
-    spans = relaxed_spans(quote, text)
+    spans = find_relaxed_spans(quote, text)
     assert spans
     assert [span.end for span in spans] <= [len(text)] * len(spans)
 
@@ -150,12 +150,12 @@ def test_spellings_of_careful_copies_are_the_same(quote: str, text: str) -> None
     ],
 )
 def test_other_words_and_another_order_are_not(quote: str, text: str) -> None:
-    assert relaxed_spans(quote, text) == ()
+    assert find_relaxed_spans(quote, text) == ()
 
 
 def test_spans_say_where_the_words_stand_in_the_source() -> None:
     text = "«Well» — I  READ\n… [George] cafe\u0301 all"
-    spans = relaxed_spans('"well" - i read ... CAFÉ', text)
+    spans = find_relaxed_spans('"well" - i read ... CAFÉ', text)
     assert [text[slice(*span)] for span in spans] == ["«Well» — I  READ", "cafe\u0301"]
     whole = check(0, '"well" - i read ... CAFÉ', [{"page_content": text}]).span
     assert whole is not None
@@ -175,8 +175,8 @@ def test_what_stands_there_exactly_is_found_relaxed_and_marked(before: str, quot
 
 @given(WORDS)
 def test_the_relaxed_form_is_stable_and_every_character_has_its_place(text: str) -> None:
-    form = relaxed(text)
-    assert relaxed(form.text).text == form.text
+    form = relax_text(text)
+    assert relax_text(form.text).text == form.text
     assert len(form.starts) == len(form.ends) == len(form.text)
     assert all(0 <= start < end <= len(text) for start, end in zip(form.starts, form.ends, strict=True))
     assert list(form.starts) == sorted(form.starts)
@@ -186,7 +186,7 @@ def test_the_relaxed_form_is_stable_and_every_character_has_its_place(text: str)
 def test_upper_case_and_decomposed_copies_are_found(text: str) -> None:
     if text.strip():
         for copy in (text.upper(), unicodedata.normalize("NFD", text), f"\n{text}\t"):
-            assert relaxed_spans(copy, f"… {text} …")
+            assert find_relaxed_spans(copy, f"… {text} …")
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table
-from dtef_pipeline.qa.transcripts.citations import check_citations, existence
+from dtef_pipeline.qa.transcripts.chunks import build_documents_table, split_into_chunks
+from dtef_pipeline.qa.transcripts.citations import check_citations, compute_existence_rate
 from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
 from dtef_pipeline.qa.transcripts.remote import (
     RemoteRetriever,
     RetrievalPayload,
-    model_string,
+    normalise_model_string,
     read_payload,
     read_remote,
     retrieve,
@@ -40,7 +40,7 @@ JSON = st.recursive(
 @pytest.fixture
 def retriever() -> Bm25Retriever:
     transcripts = [Transcript(f"f{n}", (SpokenTurn(0, "sea " * (n + 1)),), {**METADATA, "FILE": f"f{n}"}) for n in range(3)]
-    return Bm25Retriever(documents_table(chunks_of(transcripts)))
+    return Bm25Retriever(build_documents_table(split_into_chunks(transcripts)))
 
 
 @pytest.mark.parametrize("case", vectors("retrieve_payload"))
@@ -52,7 +52,7 @@ def test_shared_vectors_of_payloads(case: Any, retriever: Bm25Retriever) -> None
     assert case["out"].startswith("no documents: context []")
     found = retrieve(case["in"]["payload"], retriever)
     assert (found.sources, found.problem) == ((), None)
-    assert existence([one.exact for one in check_citations(found.sources, [])]) is None
+    assert compute_existence_rate([one.exact for one in check_citations(found.sources, [])]) is None
 
 
 def test_k_is_10_unless_given_and_more_than_there_are_gives_all(retriever: Bm25Retriever) -> None:
@@ -93,7 +93,7 @@ def test_what_is_refused_is_told_with_what_is_allowed(payload: Any, said: str) -
 def test_a_secret_in_a_payload_is_neither_kept_nor_told() -> None:
     payload = {"question": "x", "auth": "sk-planted"}
     assert "sk-planted" not in repr(read_payload(payload))
-    assert "auth" not in read_payload(payload).documented
+    assert "auth" not in read_payload(payload).documented_request
     for broken in ({"k": 0}, {"question": ""}, {"filter": {"auth": 1}}, {"sk": "sk-planted"}):
         with pytest.raises(ConfigError) as caught:
             read_payload({**payload, **broken})
@@ -112,18 +112,18 @@ def test_a_secret_in_a_payload_is_neither_kept_nor_told() -> None:
     ],
 )
 def test_models_of_the_documents_and_of_this_project_are_litellm_strings_or_names(given: str, found: str) -> None:
-    assert model_string(given, ("gpt-4.1-mini", "mini:one")) == found
+    assert normalise_model_string(given, ("gpt-4.1-mini", "mini:one")) == found
 
 
 @pytest.mark.parametrize("given", ["openai:", ":mini", "open ai:mini", "openai: mini", "/x", "x/", "a b/c", None, ["openai:x"]])
 def test_other_models_are_refused(given: Any) -> None:
     with pytest.raises(ConfigError, match="model: got"):
-        model_string(given)
+        normalise_model_string(given)
 
 
 def test_a_request_to_a_server_is_in_the_documented_form_again() -> None:
     read = read_payload({"k": 3, "filter": {"PROJECT": "A"}, "question": "Who?", "model": "openai:gpt-4o-mini"})
-    assert read.documented == {"k": 3, "filter": {"PROJECT": "A"}, "question": "Who?", "model": "openai:gpt-4o-mini"}
+    assert read.documented_request == {"k": 3, "filter": {"PROJECT": "A"}, "question": "Who?", "model": "openai:gpt-4o-mini"}
 
 
 class Reply(NamedTuple):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.socioscope.socioscope_results import mean_of_scores, transcript_averages
-from dtef_pipeline.qa.transcripts.retrieval_scores import relevant_ids, retrieval_scores
+from dtef_pipeline.qa.socioscope.socioscope_results import compute_mean_of_scores, compute_transcript_averages
+from dtef_pipeline.qa.transcripts.retrieval_scores import compute_retrieval_scores, find_relevant_ids
 from dtef_pipeline.qa.transcripts.retriever import Bm25Retriever
 from tests.dtef_pipeline.qa.transcripts.interviews import needs_interviews, shared_documents, shared_questions, vectors
 
@@ -19,13 +19,13 @@ IDS = st.sampled_from([f"d{number}" for number in range(14)])
 
 @pytest.mark.parametrize("case", vectors("retrieval"))
 def test_shared_vectors_of_retrieval(case: Any) -> None:
-    scores = retrieval_scores(case["in"]["ranking"], set(case["in"]["relevant"]), case["in"]["k"])
+    scores = compute_retrieval_scores(case["in"]["ranking"], set(case["in"]["relevant"]), case["in"]["k"])
     assert {name: getattr(scores, name) for name in case["out"]} == pytest.approx(case["out"], abs=case["tol"])
 
 
 @pytest.mark.parametrize("case", vectors("averages"))
 def test_shared_vectors_of_averages(case: Any) -> None:
-    averages = transcript_averages(case["in"]["scores"])
+    averages = compute_transcript_averages(case["in"]["scores"])
     own = {name: mean.value for name, mean in averages.transcripts.items()}
     found = {**own, "micro": averages.micro.value, "macro": averages.macro.value}
     assert found == pytest.approx(case["out"], abs=case["tol"])
@@ -48,7 +48,7 @@ def naive(ranking: list[str], relevant: set[str], k: int) -> tuple[float, ...]:
 
 @given(st.lists(IDS, max_size=20), st.sets(IDS, min_size=1, max_size=13), st.integers(1, 25))
 def test_scores_are_those_of_the_definition(ranking: list[str], relevant: set[str], k: int) -> None:
-    scores = retrieval_scores(ranking, relevant, k)
+    scores = compute_retrieval_scores(ranking, relevant, k)
     assert scores is not None
     values = (scores.precision, scores.recall, scores.hit, scores.mrr, scores.ndcg)
     assert values == pytest.approx(naive(ranking, relevant, k))
@@ -56,28 +56,28 @@ def test_scores_are_those_of_the_definition(ranking: list[str], relevant: set[st
 
 
 def test_nothing_relevant_has_no_scores_and_nothing_found_has_zeros() -> None:
-    assert retrieval_scores(["a"], set(), 3) is None
-    empty = retrieval_scores([], {"a"}, 3)
+    assert compute_retrieval_scores(["a"], set(), 3) is None
+    empty = compute_retrieval_scores([], {"a"}, 3)
     assert empty is not None
     assert (empty.precision, empty.recall, empty.hit, empty.mrr, empty.ndcg) == pytest.approx((0, 0, 0, 0, 0))
     with pytest.raises(ValueError, match="k: got 0; allowed: 1 or more"):
-        retrieval_scores(["a"], {"a"}, 0)
+        compute_retrieval_scores(["a"], {"a"}, 0)
 
 
 def test_a_chunk_is_relevant_when_it_holds_a_quote_whatever_its_white_space() -> None:
     texts = ["the sea\n is cold", "The sea is cold", "sea"]
-    assert relevant_ids("abc", texts, ["the  sea is", "nothing"]) == {"a"}
-    assert relevant_ids("abc", texts, ["", "  "]) == set()
+    assert find_relevant_ids("abc", texts, ["the  sea is", "nothing"]) == {"a"}
+    assert find_relevant_ids("abc", texts, ["", "  "]) == set()
 
 
 def test_nulls_count_nowhere_and_are_counted() -> None:
-    averages = transcript_averages({"A": [1.0, None, 0.5], "B": [None, None], "C": [0.0]})
+    averages = compute_transcript_averages({"A": [1.0, None, 0.5], "B": [None, None], "C": [0.0]})
     assert averages.transcripts["A"].value == pytest.approx(0.75)
     assert averages.transcripts["B"].value is None
     assert (averages.micro.value, averages.micro.n_scored, averages.micro.n_skipped) == (pytest.approx(0.5), 3, 3)
     assert (averages.macro.value, averages.macro.n_scored, averages.macro.n_skipped) == (pytest.approx(0.375), 2, 1)
-    assert mean_of_scores([]).value is None
-    assert transcript_averages({}).macro.value is None
+    assert compute_mean_of_scores([]).value is None
+    assert compute_transcript_averages({}).macro.value is None
 
 
 @needs_interviews
@@ -88,7 +88,9 @@ def test_the_first_ten_chunks_hold_the_evidence_of_nineteen_shared_questions_out
     hits, reciprocal = [], []
     for pair in shared_questions():
         found = retriever.retrieve(pair["question"]["text"], table.num_rows)
-        scores = retrieval_scores([one.doc_id for one in found.sources], relevant_ids(ids, texts, pair["quotes"]), 10)
+        scores = compute_retrieval_scores(
+            [one.doc_id for one in found.sources], find_relevant_ids(ids, texts, pair["quotes"]), 10
+        )
         assert scores is not None
         hits.append(scores.hit)
         reciprocal.append(scores.mrr)

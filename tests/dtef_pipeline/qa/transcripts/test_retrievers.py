@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.transcripts.chunks import chunks_of, documents_table, index_texts
+from dtef_pipeline.qa.transcripts.chunks import build_documents_table, build_index_texts, split_into_chunks
 from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
 from dtef_pipeline.qa.transcripts.retriever import (
     Bm25Retriever,
@@ -21,8 +21,8 @@ from dtef_pipeline.qa.transcripts.retriever import (
     EmbeddingRetriever,
     HybridRetriever,
     Retrieval,
-    index_words,
-    retriever_of,
+    make_retriever,
+    split_index_words,
 )
 
 COLOURS = ("red", "green", "blue")
@@ -34,7 +34,7 @@ def documents(*texts: str, **metadata: Any) -> Any:
         Transcript(f"f{number}", (SpokenTurn(0, text),), {"FILE": f"f{number}", **metadata})
         for number, text in enumerate(texts)
     ]
-    return documents_table(chunks_of(transcripts))
+    return build_documents_table(split_into_chunks(transcripts))
 
 
 def ids(found: Retrieval) -> list[str]:
@@ -70,8 +70,8 @@ def test_scores_are_those_of_the_definition(texts: list[list[str]], asked: list[
 
 
 def test_words_are_compared_without_case_accents_and_marks() -> None:
-    assert index_words("HavHøst’s café, STS-75; Straße") == ["havhost", "s", "cafe", "sts", "75", "strasse"]
-    assert index_words("東京 \ud800 \x00 —")[:1] == ["dongjing"]
+    assert split_index_words("HavHøst’s café, STS-75; Straße") == ["havhost", "s", "cafe", "sts", "75", "strasse"]
+    assert split_index_words("東京 \ud800 \x00 —")[:1] == ["dongjing"]
 
 
 def test_equal_scores_are_in_the_order_of_ids_whatever_the_order_of_rows() -> None:
@@ -107,7 +107,7 @@ def test_k_is_a_whole_number_of_1_or_more(k: Any) -> None:
 def test_a_filter_is_exact_equality_on_all_its_keys() -> None:
     rows = [{"PROJECT": "A", "YEAR": 1999}, {"PROJECT": "A", "YEAR": 2000}, {"PROJECT": "a"}]
     transcripts = [Transcript(f"f{n}", (SpokenTurn(0, "sea"),), {"FILE": f"f{n}", **row}) for n, row in enumerate(rows)]
-    retriever = Bm25Retriever(documents_table(chunks_of(transcripts)))
+    retriever = Bm25Retriever(build_documents_table(split_into_chunks(transcripts)))
     assert ids(retriever.retrieve("sea", 5, {"PROJECT": "A"})) == ["f0", "f1"]
     assert ids(retriever.retrieve("sea", 5, {"PROJECT": "A", "YEAR": 2000})) == ["f1"]
     assert retriever.retrieve("sea", 5, {"PROJECT": "NOPE"}) == Retrieval()
@@ -163,7 +163,7 @@ def test_fusion_is_the_sum_of_reciprocal_ranks() -> None:
 
 
 def test_fused_ranks_are_those_among_the_chunks_that_the_filter_leaves() -> None:
-    retriever = retriever_of("hybrid", documents("red", "green", "red green"), embed_colours)
+    retriever = make_retriever("hybrid", documents("red", "green", "red green"), embed_colours)
     (only,) = retriever.retrieve("red", 5, {"FILE": "f2"}).sources
     assert only.score == pytest.approx(2 / 61)
 
@@ -176,7 +176,7 @@ def test_known_vectors_are_not_made_again() -> None:
         return embed_colours(texts)
 
     table = documents("red", "green")
-    retriever = EmbeddingRetriever(table, embed, embed_colours(index_texts(table)))
+    retriever = EmbeddingRetriever(table, embed, embed_colours(build_index_texts(table)))
     assert ids(retriever.retrieve("green", 1)) == ["f1"]
     assert asked == ["green"]
 
@@ -189,15 +189,15 @@ def test_vectors_of_another_shape_or_without_numbers_are_refused(vectors: np.nda
 
 def test_retrievers_are_made_by_name() -> None:
     table = documents("red", "green")
-    assert [retriever_of(name, table, embed_colours).name for name in ("bm25", "embedding", "hybrid")] == [
+    assert [make_retriever(name, table, embed_colours).name for name in ("bm25", "embedding", "hybrid")] == [
         "bm25",
         "embedding",
         "hybrid",
     ]
     with pytest.raises(ConfigError, match="retriever 'faiss': allowed: bm25, embedding, hybrid"):
-        retriever_of("faiss", table)
+        make_retriever("faiss", table)
     with pytest.raises(ConfigError, match="needs an embedder"):
-        retriever_of("hybrid", table)
+        make_retriever("hybrid", table)
 
 
 def test_no_documents_and_equal_ids_are_refused() -> None:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.report.stored_rows import StoredRows
-from dtef_pipeline.rubric.results.blueprint_run import ByPrompt, pairs_of
+from dtef_pipeline.rubric.results.blueprint_run import ByPrompt, iterate_counts
 
 
 def rows_of(**tables: pa.Table) -> StoredRows:
@@ -30,16 +30,16 @@ def test_a_value_is_never_sql() -> None:
 
 def test_rows_are_handed_out_by_prompt() -> None:
     held = ByPrompt(pa.table({"prompt": ["a", "a", "c"], "n": [1, 2, 3]}))
-    assert [row["n"] for row in held.of("a")] == [1, 2]
-    assert [row["n"] for row in held.of("c")] == [3]
-    assert held.of("b") == []
-    assert ByPrompt(pa.table({"prompt": pa.nulls(0)})).of("a") == []
+    assert [row["n"] for row in held.list_rows_of_prompt("a")] == [1, 2]
+    assert [row["n"] for row in held.list_rows_of_prompt("c")] == [3]
+    assert held.list_rows_of_prompt("b") == []
+    assert ByPrompt(pa.table({"prompt": pa.nulls(0)})).list_rows_of_prompt("a") == []
 
 
 @pytest.mark.parametrize("value", [{"error": 2}, [("error", 2)], [{"reason": "error", "n": 2}], [["error", 2]]])
 def test_reasons_are_read_however_they_are_kept(value: object) -> None:
-    assert list(pairs_of(value)) == [("error", 2)]
+    assert list(iterate_counts(value)) == [("error", 2)]
 
 
 def test_no_reasons_are_none() -> None:
-    assert list(pairs_of(None)) == []
+    assert list(iterate_counts(None)) == []

@@ -137,7 +137,7 @@ def test_without_any_table_there_is_nothing_and_no_error() -> None:
     assert view.boards == []
     assert "not made yet" in view.verdict
     assert list(view.pages()) == []
-    assert view.of_model("nobody")[0].is_empty
+    assert view.build_model_sections("nobody")[0].is_empty
     assert set(site_of(duckdb.connect())) >= {"index.html", "method.html"}
 
 
@@ -150,7 +150,7 @@ def test_one_model_and_two_variants_of_one_name() -> None:
 
 
 def test_a_model_stands_beside_the_others(made: RubricTables) -> None:
-    sections = {one.id: one for one in read(rolled_up(made)).of_model("openai/model-1")}
+    sections = {one.id: one for one in read(rolled_up(made)).build_model_sections("openai/model-1")}
     rows = [row for row in made.tables()["rubric_scores"].to_pylist() if row["level"] == "model"]
     leads = {}
     for blueprint, own in itertools.groupby(rows, key=lambda row: row["blueprint"]):
@@ -164,7 +164,7 @@ def test_a_model_stands_beside_the_others(made: RubricTables) -> None:
 
 
 def test_the_worst_criteria_show_the_response_that_met_them_least(made: RubricTables) -> None:
-    (part,) = next(one for one in read(rolled_up(made)).of_model("openai/model-1") if one.id == "worst").blocks
+    (part,) = next(one for one in read(rolled_up(made)).build_model_sections("openai/model-1") if one.id == "worst").blocks
     items = part.values["items"]  # type: ignore[union-attr]
     assert 1 <= len(items) <= 5
     gaps = [one["score"] - one["others"] for one in items]

@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.rubric.rolled_up import champions
-from dtef_pipeline.rubric.site.judges import data_sections, judge_sections
+from dtef_pipeline.rubric.rolled_up import rank_champions
+from dtef_pipeline.rubric.site.judges import build_data_sections, judge_sections
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
 from dtef_pipeline.site.content import Estimate, Section, shown_columns
 from tests.made.rubric_pages import connected, made_tables
@@ -32,7 +32,7 @@ def grades(**by_model: list[float]) -> pd.DataFrame:
 
 
 def test_the_champion_and_the_next_best_are_shown() -> None:
-    found = champions(grades(x=[8.0, 8.0, 9.0, 9.0, 8.0], y=[7.0] * 5, z=[9.9] * 4), ["s"])
+    found = rank_champions(grades(x=[8.0, 8.0, 9.0, 9.0, 8.0], y=[7.0] * 5, z=[9.9] * 4), ["s"])
     section = sections(rubric_champions=found)["champions"]
     (row,) = rows_of(section)
     assert (row["dimension"], row["model"], row["mean"], row["second"], row["second_mean"]) == ("clarity", "x", 8.4, "y", 7.0)
@@ -40,7 +40,7 @@ def test_the_champion_and_the_next_best_are_shown() -> None:
 
 
 def test_a_dimension_without_a_champion_says_why() -> None:
-    (row,) = rows_of(sections(rubric_champions=champions(grades(z=[9.0] * 4), ["s"]))["champions"])
+    (row,) = rows_of(sections(rubric_champions=rank_champions(grades(z=[9.0] * 4), ["s"]))["champions"])
     assert row["model"] is None
     assert row["reason"].startswith("z, the best, is graded in 4")
 
@@ -134,7 +134,7 @@ def test_what_was_read_and_the_judges_used_are_counted() -> None:
     made.rows["rubric_findings"][0]["level"] = "error"
     for name in ("rubric_responses", "rubric_runs"):
         made.rows[name][:] = [row for row in made.rows[name] if row["blueprint"] == "health__topic-0"]
-    findings, used = data_sections(RubricRows(connected(made.tables())))
+    findings, used = build_data_sections(RubricRows(connected(made.tables())))
     assert findings.answer == "2 blueprints read with 6 prompts; 1 had errors, whose parts were set aside; 1 was not run."
     assert [row["level"] for row in rows_of(findings)] == ["error", "warning", "info", "info"]
     assert (

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.aggregate import rescored
+from dtef_pipeline.rubric.aggregate import rescore
 from dtef_pipeline.rubric.board import board
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.rubric.site.weights import alike_section, place_changes, weight_section
+from dtef_pipeline.rubric.site.weights import build_alike_section, build_weight_section, find_place_changes
 from tests.made.rubric_pages import RubricTables, made_tables
 from tests.made.rubric_site import rolled_up
 
@@ -27,21 +27,21 @@ def order(models: list[dict[str, Any]], beta: float) -> list[str]:
 
 
 def test_two_models_change_the_first_place_at_the_weight_by_hand() -> None:
-    (change,) = place_changes([A, B])
+    (change,) = find_place_changes([A, B])
     assert (change.rises, change.falls, change.place) == ("A", "B", 1)
     assert change.beta == pytest.approx(0.3396226, abs=1e-6)
 
 
 def test_only_ranked_models_change_places() -> None:
-    assert place_changes([A, {**B, "ranked": False}]) == []
-    assert place_changes([A, one("mute", None, None)]) == []
-    assert place_changes([]) == []
+    assert find_place_changes([A, {**B, "ranked": False}]) == []
+    assert find_place_changes([A, one("mute", None, None)]) == []
+    assert find_place_changes([]) == []
 
 
 def test_at_the_ends_nobody_changes_places() -> None:
-    assert place_changes([one("a", 0.5, 0.1), one("b", 0.5, -0.1)]) == []
-    assert place_changes([one("a", 0.5, 0.1), one("b", 0.6, 0.0)]) == []
-    assert place_changes([one("a", 0.5, 0.1), one("b", 0.5, 0.1)]) == []
+    assert find_place_changes([one("a", 0.5, 0.1), one("b", 0.5, -0.1)]) == []
+    assert find_place_changes([one("a", 0.5, 0.1), one("b", 0.6, 0.0)]) == []
+    assert find_place_changes([one("a", 0.5, 0.1), one("b", 0.5, 0.1)]) == []
 
 
 lines = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda ends: (ends[0] / 40, (ends[1] - ends[0]) / 40))
@@ -50,7 +50,7 @@ lines = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda ends: (ends
 @given(st.lists(lines, min_size=2, max_size=6, unique=True))
 def test_between_two_changes_the_order_stays_and_at_each_it_turns(drawn: list[tuple[float, float]]) -> None:
     models = [one(f"m{at}", *line) for at, line in enumerate(drawn)]
-    changes = place_changes(models)
+    changes = find_place_changes(models)
     ends = [0.0, *sorted({change.beta for change in changes}), 1.0]
     middles = [(low + high) / 2 for low, high in itertools.pairwise(ends) if high - low > 1e-6]
     for low, high in itertools.pairwise(middles):
@@ -80,10 +80,10 @@ def rows_of(made: RubricTables) -> RubricRows:
 
 def test_the_slider_has_the_board_of_each_weight() -> None:
     rows = rows_of(made_tables(11, 3, 1))
-    (fold,) = weight_section(rows).blocks
+    (fold,) = build_weight_section(rows).blocks
     models = fold.blocks[0].values["models"]  # type: ignore[union-attr]
     for at, beta in enumerate((0.35, 0.0, 1.0)):
-        expected = board(rescored(rows.scores, beta), rows.order, {})
+        expected = board(rescore(rows.scores, beta), rows.order, {})
         shown = {row["model"]: row["scores"][at] for row in models}
         assert shown == pytest.approx(dict(zip(expected["model"], expected["score"], strict=True)))
     assert [row["model"] for row in models] == order(models, 0.35)
@@ -95,12 +95,12 @@ def test_without_ideal_answers_there_is_no_weight() -> None:
     made.rows["rubric_similarities"].clear()
     for row in made.rows["rubric_prompts"]:
         row["ideal"] = None
-    assert weight_section(rows_of(made)).is_empty
+    assert build_weight_section(rows_of(made)).is_empty
 
 
 def test_the_answer_says_where_the_first_place_changes() -> None:
-    answer = weight_section(rows_of(made_tables(11, 3, 1))).answer
-    changes = place_changes(
+    answer = build_weight_section(rows_of(made_tables(11, 3, 1))).answer
+    changes = find_place_changes(
         [{**row, "ranked": True} for row in rows_of(made_tables(11, 3, 1)).cut("overall").to_dict("records")]  # type: ignore[dict-item]
     )
     if not changes:
@@ -111,7 +111,7 @@ def test_the_answer_says_where_the_first_place_changes() -> None:
 
 
 def test_models_of_fewer_than_ten_blueprints_are_shown_without_a_rank() -> None:
-    section = weight_section(rows_of(made_tables(2, 3, 1)))
+    section = build_weight_section(rows_of(made_tables(2, 3, 1)))
     models = section.blocks[0].blocks[0].values["models"]  # type: ignore[union-attr]
     assert [row["ranked"] for row in models] == [False] * 3
     assert section.answer == "", "it spoke of ranked models, and there are none"
@@ -119,11 +119,11 @@ def test_models_of_fewer_than_ten_blueprints_are_shown_without_a_rank() -> None:
 
 def test_runs_that_differ_are_warned_of_and_another_beta_is_no_difference() -> None:
     made = made_tables(2, 2, 1)
-    assert alike_section(rows_of(made)).is_empty
+    assert build_alike_section(rows_of(made)).is_empty
     made.rows["rubric_runs"][0]["policy"] = "beta=0.2, or_paths=document"
     made.rows["rubric_runs"][1]["policy"] = "beta=0.35, or_paths=document"
-    assert alike_section(rows_of(made)).is_empty
+    assert build_alike_section(rows_of(made)).is_empty
     made.rows["rubric_runs"][0]["policy"] = "beta=0.2, or_paths=two_group"
-    assert alike_section(rows_of(made)).answer.startswith("Blueprints were scored by several policies")
+    assert build_alike_section(rows_of(made)).answer.startswith("Blueprints were scored by several policies")
     made.rows["rubric_blueprints"][0]["tags"] = ["test"]
-    assert alike_section(rows_of(made)).is_empty
+    assert build_alike_section(rows_of(made)).is_empty

@@ -10,14 +10,14 @@ import pytest
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.survey.baselines.baselines import (
-    OF_NEIGHBOURS,
-    as_response,
-    baseline_distribution,
-    previous_answers,
-    why_missing,
+    NEIGHBOUR_BASELINES,
+    explain_missing_prediction,
+    format_as_response,
+    load_previous_answers,
+    predict_distribution,
 )
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.identity import question_key
+from dtef_pipeline.survey.identity import make_question_key
 from dtef_pipeline.survey.reading.parsing import parse_response
 from tests.made.scores import AGREE, survey_rows
 
@@ -35,7 +35,7 @@ def row(**given: Any) -> dict[str, Any]:
 
 
 def predicted(name: str, given: dict[str, Any], draw: int = 0, previous: Any = None, **settings: Any) -> Any:
-    return baseline_distribution(baseline(name, **settings), given, draw, previous or {})
+    return predict_distribution(baseline(name, **settings), given, draw, previous or {})
 
 
 @pytest.mark.parametrize(
@@ -57,18 +57,18 @@ def test_a_baseline_answers_what_its_name_says(name: str, expected: list[float])
 def test_nothing_to_say_is_none_with_a_reason_and_never_zeros(name: str, column: str | None) -> None:
     given = row(**({column: None} if column else {}))
     assert predicted(name, given) is None
-    assert "no " in why_missing(baseline(name))
+    assert "no " in explain_missing_prediction(baseline(name))
 
 
 def test_every_baseline_is_known_and_another_lists_them() -> None:
-    previous = {question_key("Question number 0?", AGREE): [0.2, 0.2, 0.6]}
+    previous = {make_question_key("Question number 0?", AGREE): [0.2, 0.2, 0.6]}
     for name in BASELINES:
-        if name not in OF_NEIGHBOURS:  # these answer prompts: test_neighbours.py
+        if name not in NEIGHBOUR_BASELINES:  # these answer prompts: test_neighbours.py
             assert sum(predicted(name, row(), previous=previous)) == pytest.approx(1)
-    assert set(OF_NEIGHBOURS) < set(BASELINES)
+    assert set(NEIGHBOUR_BASELINES) < set(BASELINES)
     stranger = ModelSpec.model_construct(name="baseline/oracle", model="baseline/oracle")
     with pytest.raises(ConfigError, match=r"unknown baseline 'baseline/oracle'; known: baseline/uniform, .*empirical-bayes"):
-        baseline_distribution(stranger, row(), 0, {})
+        predict_distribution(stranger, row(), 0, {})
 
 
 class TestDirichlet:
@@ -87,26 +87,26 @@ class TestDirichlet:
 
 class TestPreviousRound:
     def of(self, round_id: str, *rows: dict[str, Any]) -> dict[tuple[str, ...], list[float]]:
-        return previous_answers(survey_rows(*rows), round_id)
+        return load_previous_answers(survey_rows(*rows), round_id)
 
     def test_takes_the_latest_earlier_round_of_the_same_series(self) -> None:
         rounds = {"GD2": 0.2, "GD9": 0.9, "GD10": 0.5, "GD11": 0.7, "UK1": 0.1}
         rows = [{"round": r, "question_text": "Yes?", "observed": [p, 1 - p, 0.0]} for r, p in rounds.items()]
         for order in (rows, rows[::-1]):
-            assert self.of("GD10", *order) == {question_key("Yes?", AGREE): [0.9, pytest.approx(0.1), 0.0]}
+            assert self.of("GD10", *order) == {make_question_key("Yes?", AGREE): [0.9, pytest.approx(0.1), 0.0]}
             assert next(iter(self.of("GD3", *order).values()))[0] == 0.2
             assert self.of("GD2", *order) == {}
             assert self.of("UK1", *order) == {}
 
     def test_an_older_round_answers_what_the_newer_one_did_not_ask(self) -> None:
         rows = [{"round": "GD1", "question_text": "Old?"}, {"round": "GD2", "question_text": "New?"}]
-        assert set(self.of("GD3", *rows)) == {question_key("Old?", AGREE), question_key("New?", AGREE)}
+        assert set(self.of("GD3", *rows)) == {make_question_key("Old?", AGREE), make_question_key("New?", AGREE)}
 
 
 class TestResponse:
     @pytest.mark.parametrize("distribution", [[0.1, 0.2, 0.7], [1 / 3, 1 / 3, 1 / 3], [1.0, 0.0, 0.0], [1e-9, 0.5, 0.5 - 1e-9]])
     def test_is_read_back_by_the_parser_at_full_precision(self, distribution: list[float]) -> None:
-        text = as_response(distribution)
+        text = format_as_response(distribution)
         assert json.loads(text) == pytest.approx([100 * p for p in distribution])
         parsed = parse_response(text, 3, None)
         assert parsed.status == "ok"
@@ -115,4 +115,4 @@ class TestResponse:
     @pytest.mark.parametrize("distribution", [[0.0, 0.0], [float("nan"), 1.0], []])
     def test_what_is_no_distribution_is_refused(self, distribution: list[float]) -> None:
         with pytest.raises(DtefError, match="not a distribution"):
-            as_response(distribution)
+            format_as_response(distribution)

@@ -13,7 +13,7 @@ import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.baselines.baselines import of_neighbours
+from dtef_pipeline.survey.baselines.baselines import predict_from_neighbours
 from dtef_pipeline.survey.baselines.names import EMPIRICAL_BAYES, NEAREST_SEGMENTS
 from dtef_pipeline.survey.baselines.neighbours import NEAREST, RoundAnswers
 from dtef_pipeline.survey.observe import observe
@@ -61,7 +61,7 @@ def survey(answers: Answers, *segments: str) -> pa.Table:
 
 
 def predicted(model: ModelSpec, answers: Answers, *prompts: tuple[str, tuple[str, ...]], segment: str = KENYA) -> list[Any]:
-    return of_neighbours(model, prompts, survey(answers, segment), RoundAnswers.of(survey(answers)))
+    return predict_from_neighbours(model, prompts, survey(answers, segment), RoundAnswers.build_arrays(survey(answers)))
 
 
 def naive_nearest(answers: Answers, segment: str, target: str, context: Sequence[str]) -> list[float] | None:
@@ -186,7 +186,7 @@ class TestBoth:
 def test_on_a_published_round_ten_answers_are_worth_a_little_less_than_the_marginal(real_surveys: Path) -> None:
     """GD4, ten context questions in survey order, every clean pair."""
     whole = observe(read_survey(real_surveys / "surveys" / "gd4.json", "GD4")).responses
-    rounds = RoundAnswers.of(whole)
+    rounds = RoundAnswers.build_arrays(whole)
     scores: dict[str, list[float]] = {name: [] for name in ("others", NEAR.name, SHRUNKEN.name)}
     for segment in pc.unique(whole["segment"]).to_pylist():
         own = whole.filter(pc.equal(whole["segment"], segment)).sort_by("question_order")
@@ -195,7 +195,7 @@ def test_on_a_published_round_ten_answers_are_worth_a_little_less_than_the_margi
         prompts = [(q, tuple(other for other in kind if kind[other] != kind[q])[:10]) for q in kind]
         for name, said in (
             ("others", [row["others"] for row in rows]),
-            *((model.name, of_neighbours(model, prompts, own, rounds)) for model in (NEAR, SHRUNKEN)),
+            *((model.name, predict_from_neighbours(model, prompts, own, rounds)) for model in (NEAR, SHRUNKEN)),
         ):
             scores[name] += [float(js(p, row["observed"])) for p, row in zip(said, rows, strict=True)]
     found = {name: float(np.mean(of)) for name, of in scores.items()}

@@ -139,7 +139,7 @@ def document(conditions: Sequence[str]) -> str:
 
 
 def _section(condition: str) -> str:
-    options = BlueprintOptions.of_condition(condition, ("2",), OWN_SYSTEM)
+    options = BlueprintOptions.parse_condition(condition, ("2",), OWN_SYSTEM)
     kenya, young = (_prompt(table, options) for table in segments())
     shared = [f"- {name}: {kenya[name]}" for name in ("answer_tokens", "response_schema")]
     system = ["", _quoted("system", kenya["system"]), ""]

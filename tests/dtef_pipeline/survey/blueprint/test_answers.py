@@ -12,7 +12,7 @@ import pytest
 
 from dtef_pipeline.survey.blueprint.options import PROFILES, REASONINGS, TASKS, BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from dtef_pipeline.survey.blueprint.wording import option_letter
+from dtef_pipeline.survey.blueprint.wording import format_option_letter
 from dtef_pipeline.survey.reading.parsing import parse_responses
 from tests.made.scores import survey_rows
 
@@ -35,7 +35,7 @@ def obedient(rows: Sequence[dict[str, Any]], options: BlueprintOptions) -> str:
     if options.task == "batch":
         payload: dict[str, Any] = {f"Q{place + 1}": shares for place, shares in enumerate(percentages)}
     elif options.task == "synthetic-individuals":
-        people = [option_letter(place) for place, share in enumerate(listed[0]) for _ in range(round(10 * share))]
+        people = [format_option_letter(place) for place, share in enumerate(listed[0]) for _ in range(round(10 * share))]
         payload = {"answers": people}
     else:
         payload = {"distribution": percentages[0]}

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import prompt_id
-from dtef_pipeline.survey.blueprint.answers import form_for_system, form_for_user, response_schema
+from dtef_pipeline.survey.blueprint.answers import build_response_schema, describe_form_for_system, describe_form_for_user
 from dtef_pipeline.survey.blueprint.options import PROFILES, REASONINGS, TASKS, BlueprintOptions
-from dtef_pipeline.survey.blueprint.prompts import build_blueprints, left_out
-from dtef_pipeline.survey.blueprint.wording import option_letter
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints, list_left_out
+from dtef_pipeline.survey.blueprint.wording import format_option_letter
 from tests.dtef_pipeline.survey.blueprint.test_options import OWN, choices
 from tests.made.scores import survey_rows
 
@@ -42,7 +42,7 @@ KEYS = {
 
 
 def asked(table: Any = PLAIN, condition: str = "distribution", levels: tuple[str, ...] = ("0",)) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = build_blueprints(table, BlueprintOptions.of_condition(condition, levels, OWN)).to_pylist()
+    rows: list[dict[str, Any]] = build_blueprints(table, BlueprintOptions.parse_condition(condition, levels, OWN)).to_pylist()
     return rows
 
 
@@ -89,7 +89,7 @@ def test_context_never_gives_a_target_of_the_prompt_away(
 ) -> None:
     questions = {row["question_id"]: row for row in survey.to_pylist()}
     of_prompt = defaultdict(set)
-    rows = built(survey, BlueprintOptions.of_condition(options.condition, levels, OWN))
+    rows = built(survey, BlueprintOptions.parse_condition(options.condition, levels, OWN))
     for row in rows:
         of_prompt[row["prompt_id"]].add(row["question_id"])
     for row in rows:
@@ -105,7 +105,7 @@ def test_context_never_gives_a_target_of_the_prompt_away(
 def test_prompts_fit_the_budget_and_are_counted_in_full(
     survey: Any, options: BlueprintOptions, levels: tuple[str, ...]
 ) -> None:
-    for row in built(survey, BlueprintOptions.of_condition(options.condition, levels, OWN)):
+    for row in built(survey, BlueprintOptions.parse_condition(options.condition, levels, OWN)):
         assert row["tokens"] <= options.token_budget - options.reserve
         assert row["tokens"] >= estimate_tokens(row["system"] + "\n" + row["user"])
         assert row["answer_tokens"] == options.answer_tokens
@@ -116,7 +116,7 @@ def test_what_is_asked_and_what_is_left_out_are_all_questions(survey: Any, optio
     rows = built(survey, options)
     if rows:
         found = [row["question_id"] for row in rows]
-        missing = left_out(survey, build_blueprints(survey, options), [options]).get(options.condition, [])
+        missing = list_left_out(survey, build_blueprints(survey, options), [options]).get(options.condition, [])
         assert sorted(found + missing) == sorted(survey["question_id"].to_pylist())
         unknown = {row["question_id"] for row in survey.to_pylist() if row["population"] is None}
         assert options.task != "shift" or unknown <= set(missing)
@@ -130,7 +130,7 @@ def test_the_reading_says_the_order_in_which_the_prompt_lists_the_options(survey
         order = reading.get("order") or list(range(count))
         assert sorted(order) == list(range(count))
         assert reading.get("order") != list(range(count))
-        listed = "\n".join(f"{option_letter(place)}. {row['options'][option]}" for place, option in enumerate(order))
+        listed = "\n".join(f"{format_option_letter(place)}. {row['options'][option]}" for place, option in enumerate(order))
         name = "" if reading.get("place") is None else f"Q{reading['place'] + 1}. "
         assert f"{name}Question" in row["user"]
         assert listed in row["user"]
@@ -197,7 +197,11 @@ def test_a_change_in_the_survey_is_another_prompt_where_it_is_seen(options: Blue
 
 @pytest.mark.parametrize("options", FORMS, ids=lambda options: options.condition)
 def test_system_user_and_schema_ask_for_one_form(options: BlueprintOptions) -> None:
-    system, user, schema = form_for_system(options), form_for_user(options, [3, 4]), response_schema(options, [3, 4])
+    system, user, schema = (
+        describe_form_for_system(options),
+        describe_form_for_user(options, [3, 4]),
+        build_response_schema(options, [3, 4]),
+    )
     marker = MARKERS[options.task]
     marked = options.reasoning == "cot" and not options.structured
     for text in (system, user):
@@ -221,7 +225,7 @@ def objects(schema: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("options", [form for form in FORMS if form.structured], ids=lambda options: options.condition)
 def test_schemas_are_such_as_every_provider_takes(options: BlueprintOptions) -> None:
-    schema = json.loads(response_schema(options, [3, 4]) or "")
+    schema = json.loads(build_response_schema(options, [3, 4]) or "")
     assert schema["additionalProperties"] is False
     assert schema["required"] == list(schema["properties"])
     allowed = {"type", "properties", "required", "additionalProperties", "items", "enum", *schema["properties"]}
@@ -244,7 +248,7 @@ def test_shift_leaves_out_questions_without_an_answer_of_all_respondents() -> No
     options = BlueprintOptions(task="shift")
     rows = build_blueprints(table, options)
     assert rows["question_id"].to_pylist() == ["q0", "q2"]
-    assert left_out(table, rows, [options, BlueprintOptions()]) == {
+    assert list_left_out(table, rows, [options, BlueprintOptions()]) == {
         "shift/attribute-label": ["q1"],
         "distribution/attribute-label": ["q0", "q1", "q2"],
     }

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.survey.blueprint.export import not_for_weval, weval_yaml
+from dtef_pipeline.survey.blueprint.export import list_not_for_weval, write_weval_yaml
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from tests.made.scores import survey_rows
@@ -17,8 +17,8 @@ SURVEY = survey_rows({}, {"observed": [1 / 3, 1 / 3, 1 / 3]})
 
 
 def exported(*conditions: str) -> dict[str, Any]:
-    blueprints = build_blueprints(SURVEY, *map(BlueprintOptions.of_condition, conditions))
-    document: dict[str, Any] = yaml.safe_load(weval_yaml(blueprints, SURVEY))
+    blueprints = build_blueprints(SURVEY, *map(BlueprintOptions.parse_condition, conditions))
+    document: dict[str, Any] = yaml.safe_load(write_weval_yaml(blueprints, SURVEY))
     return document
 
 
@@ -52,7 +52,7 @@ def test_the_document_holds_prompts_and_expected_percentages() -> None:
 def test_expected_percentages_are_in_the_order_of_the_prompt(condition: str, listed: list[float]) -> None:
     first = exported(condition)["prompts"][0]
     assert expected(first) == pytest.approx(listed)
-    assert first["id"] == f"q0-context-0-{BlueprintOptions.of_condition(condition).condition}"
+    assert first["id"] == f"q0-context-0-{BlueprintOptions.parse_condition(condition).condition}"
 
 
 def test_prompts_of_several_conditions_have_ids_and_system_prompts_of_their_own() -> None:
@@ -72,7 +72,7 @@ def test_tasks_whose_answer_is_more_than_a_distribution_are_left_out_and_named()
     assert [prompt["id"] for prompt in document["prompts"]] == ["q0-context-0", "q1-context-0"]
     absent = ["batch=2/attribute-label+cot", "synthetic-individuals=9/attribute-label"]
     assert document["description"].endswith(f"Left out, because an answer is more than one distribution: {', '.join(absent)}.")
-    assert not_for_weval(build_blueprints(SURVEY, *map(BlueprintOptions.of_condition, conditions))) == absent
+    assert list_not_for_weval(build_blueprints(SURVEY, *map(BlueprintOptions.parse_condition, conditions))) == absent
 
 
 def test_nothing_to_export_says_why() -> None:

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.survey.blueprint.narrative import narrative
-from dtef_pipeline.survey.blueprint.wording import percent
+from dtef_pipeline.survey.blueprint.narrative import write_narrative
+from dtef_pipeline.survey.blueprint.wording import format_percent
 
 OPTIONS = ["Agree", "Neutral", "Disagree", "Unsure"]
 FIGURE = re.compile(r"\d+\.\d%")
 
 
 def said(observed: list[float], population: list[float] | None = None) -> str:
-    return narrative(OPTIONS[: len(observed)], observed, population)
+    return write_narrative(OPTIONS[: len(observed)], observed, population)
 
 
 @pytest.mark.parametrize(
@@ -106,15 +106,15 @@ pairs = st.integers(2, 7).flatmap(lambda count: st.tuples(shares(count), shares(
 def test_every_figure_is_that_of_its_option(pair: tuple[list[float], list[float]]) -> None:
     observed, population = pair
     names = [f"option {letter}" for letter in "ABCDEFG"[: len(observed)]]
-    text = narrative(names, observed, population)
-    own, everyone = (dict(zip(names, map(percent, values), strict=True)) for values in pair)
+    text = write_narrative(names, observed, population)
+    own, everyone = (dict(zip(names, map(format_percent, values), strict=True)) for values in pair)
     compared = re.findall(r"“([^”]+)” (?:(?:far |much |slightly )?(more|less) often|not at all) \((\S+) against (\S+)\)", text)
     for name, direction, group, all_of_them in compared:
         assert (group, all_of_them) == (own[name], everyone[name])
         assert direction == (
             "" if observed[names.index(name)] == 0 else "more" if float(group[:-1]) > float(all_of_them[:-1]) else "less"
         )
-    levels = narrative(names, observed, None)
+    levels = write_narrative(names, observed, None)
     assert set(FIGURE.findall(levels)) <= set(own.values())
     assert len(FIGURE.findall(text)) == len(FIGURE.findall(levels)) + 2 * len(compared)
     for name, share in zip(names, observed, strict=True):
@@ -125,9 +125,9 @@ def test_every_figure_is_that_of_its_option(pair: tuple[list[float], list[float]
 def test_exactly_the_differences_of_two_points_or_more_are_mentioned(pair: tuple[list[float], list[float]]) -> None:
     observed, population = pair
     names = [f"option {letter}" for letter in "ABCDEFG"[: len(observed)]]
-    tail = narrative(names, observed, population).removeprefix(narrative(names, observed, None))
+    tail = write_narrative(names, observed, population).removeprefix(write_narrative(names, observed, None))
     gaps = {
-        name: abs(round(10 * float(percent(a)[:-1])) - round(10 * float(percent(b)[:-1])))
+        name: abs(round(10 * float(format_percent(a)[:-1])) - round(10 * float(format_percent(b)[:-1])))
         for name, a, b in zip(names, observed, population, strict=True)
     }
     told: list[str] = re.findall(r"“([^”]+)”", tail)

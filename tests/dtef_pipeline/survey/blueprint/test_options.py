@@ -61,8 +61,8 @@ def choices(draw: st.DrawFn) -> BlueprintOptions:
 
 @given(choices())
 def test_a_condition_spells_the_options_and_is_read_back(options: BlueprintOptions) -> None:
-    assert BlueprintOptions.of_condition(options.condition, system_prompts=OWN) == options
-    assert BlueprintOptions.of_recipe(options.recipe, options.context_levels) == options
+    assert BlueprintOptions.parse_condition(options.condition, system_prompts=OWN) == options
+    assert BlueprintOptions.parse_recipe(options.recipe, options.context_levels) == options
 
 
 SPELLED_ELSEWHERE = {
@@ -98,7 +98,7 @@ def test_a_condition_spells_every_option(field: Field[Any]) -> None:
     usual = BlueprintOptions(**partner)
     chosen = BlueprintOptions(**partner | {field.name: another_value(field)})
     assert chosen.condition != usual.condition
-    assert getattr(BlueprintOptions.of_condition(chosen.condition), field.name) == another_value(field)
+    assert getattr(BlueprintOptions.parse_condition(chosen.condition), field.name) == another_value(field)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_condition_spells_every_option(field: Field[Any]) -> None:
     ],
 )
 def test_a_condition_may_be_spelled_in_short(spelled: str, condition: str) -> None:
-    assert BlueprintOptions.of_condition(spelled).condition == condition
+    assert BlueprintOptions.parse_condition(spelled).condition == condition
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_condition_may_be_spelled_in_short(spelled: str, condition: str) -> No
 )
 def test_a_condition_that_cannot_be_says_what_is_allowed(condition: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        BlueprintOptions.of_condition(condition)
+        BlueprintOptions.parse_condition(condition)
 
 
 def test_a_profile_that_is_none_says_what_is_allowed() -> None:
@@ -150,7 +150,7 @@ def test_a_profile_that_is_none_says_what_is_allowed() -> None:
 
 def test_a_recipe_from_before_there_were_profiles_is_about_the_segment() -> None:
     recipe = {name: value for name, value in json.loads(BlueprintOptions().recipe).items() if name != "profile"}
-    assert BlueprintOptions.of_recipe(json.dumps(recipe), ["0"]) == BlueprintOptions()
+    assert BlueprintOptions.parse_recipe(json.dumps(recipe), ["0"]) == BlueprintOptions()
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_recipe_from_before_there_were_profiles_is_about_the_segment() -> None
     ],
 )
 def test_room_for_the_answer_grows_with_what_is_asked(condition: str, reserve: int, answer_tokens: int | None) -> None:
-    options = BlueprintOptions.of_condition(condition)
+    options = BlueprintOptions.parse_condition(condition)
     assert (options.reserve, options.answer_tokens) == (reserve, answer_tokens)
 
 

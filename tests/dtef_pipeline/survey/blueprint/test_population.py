@@ -31,7 +31,7 @@ CONDITIONS = [
 
 def asked(condition: str, levels: tuple[str, ...] = ("0", "2", "all"), **changed: Any) -> list[list[dict[str, Any]]]:
     """The blueprints of each of the two segments."""
-    options = BlueprintOptions.of_condition(condition, levels, OWN)
+    options = BlueprintOptions.parse_condition(condition, levels, OWN)
     tables = [survey_rows(*({**segment, **changed} for _ in range(6))) for segment in SEGMENTS]
     return [build_blueprints(table, options).to_pylist() for table in tables]
 
@@ -84,7 +84,7 @@ def test_every_shipped_system_prompt_speaks_of_the_respondents(system: str) -> N
 def test_the_segments_own_answers_and_sizes_change_no_prompt(survey: Any, options: BlueprintOptions) -> None:
     if options.task == "shift":
         return
-    options = BlueprintOptions.of_condition(options.condition, ("0", "1", "all"), OWN)
+    options = BlueprintOptions.parse_condition(options.condition, ("0", "1", "all"), OWN)
     about_all = BlueprintOptions(**{**_fields(options), "profile": "population"})
     rows = survey.to_pylist()
     changed = survey_rows(*({**row, "observed": row["observed"][::-1], "n": row["n"] + 7, "value": "Chile"} for row in rows))

@@ -41,7 +41,7 @@ def test_levels_made_in_different_ways_stand_side_by_side_and_can_be_made_again(
     )
     rows = build_blueprints(PLAIN, plain, shown).to_pylist()
     assert [row["context_level"] for row in rows[:4]] == ["0", "2", "0", "2"]
-    again = BlueprintOptions.of_recipe(rows[1]["recipe"], ["2"])
+    again = BlueprintOptions.parse_recipe(rows[1]["recipe"], ["2"])
     assert again == shown
     assert {row["prompt_id"] for row in rows if row["context_level"] == "2"} == {
         row["prompt_id"] for row in build_blueprints(PLAIN, again).to_pylist()
@@ -101,7 +101,9 @@ def test_token_estimate_errs_on_the_high_side_of_a_real_tokenizer(real_surveys: 
     encoding = tiktoken.get_encoding("cl100k_base")
     survey = observe(read_survey(real_surveys / "surveys" / "gd4.json")).responses.slice(0, 116)
     plain = BlueprintOptions(context_levels=("0", "10", "all"))
-    others = [BlueprintOptions.of_condition(text, ("10",)) for text in ("batch=5/narrative+cot", "shift/distribution-context")]
+    others = [
+        BlueprintOptions.parse_condition(text, ("10",)) for text in ("batch=5/narrative+cot", "shift/distribution-context")
+    ]
     rows = build_blueprints(survey, plain, *others).to_pylist()
     ratios = [row["tokens"] / len(encoding.encode(row["system"] + "\n" + row["user"])) for row in rows]
     assert min(ratios) >= 1.0

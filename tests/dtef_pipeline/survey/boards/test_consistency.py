@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import f
 
-from dtef_pipeline.survey.boards.consistency import consistency_components, with_fewer_segments
+from dtef_pipeline.survey.boards.consistency import add_segment_cautions, estimate_consistency
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
 
@@ -27,7 +27,7 @@ def cells_of(scores: Floats, ceilings: Floats | None = None, models: list[str] |
 
 
 def components(scores: Floats, ceilings: Floats | None = None, noise: Floats | None = None) -> pd.DataFrame:
-    return consistency_components(cells_of(scores, ceilings), SurveyBoardOptions(), noise)
+    return estimate_consistency(cells_of(scores, ceilings), SurveyBoardOptions(), noise)
 
 
 def test_a_balanced_layout_gives_the_textbook_analysis_of_variance() -> None:
@@ -148,6 +148,6 @@ def test_a_model_with_a_score_in_fewer_segments_than_others_has_a_note() -> None
     frame = pd.DataFrame(
         {"context_level": "0", "condition": "c", "n_segments": [59, 106], "consistency_note": [None, "a caution"]}
     )
-    few, many = with_fewer_segments(frame)
+    few, many = add_segment_cautions(frame)
     assert few == "only 59 of 106 segments: do not compare its spread with that of models asked about other segments"
     assert many == "a caution"

@@ -9,7 +9,7 @@ from scipy.stats import f
 
 from dtef_pipeline.statistics.shared_noise import CORRELATION
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.consistency import consistency_components
+from dtef_pipeline.survey.boards.consistency import estimate_consistency
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from tests.dtef_pipeline.survey.boards.test_consistency import Floats, cells_of
 
@@ -20,7 +20,7 @@ def in_batteries(scores: Floats, sizes: list[int], noise: Floats | None = None) 
     """Components of scores (models, segments, questions) whose questions are in batteries of these sizes."""
     cells = cells_of(scores)
     battery = np.repeat(np.arange(len(sizes)), sizes)[cells["cluster"].astype(int)]
-    return consistency_components(cells.assign(cluster=battery.astype(str)), OPTIONS, noise)
+    return estimate_consistency(cells.assign(cluster=battery.astype(str)), OPTIONS, noise)
 
 
 def drawn(sets: int, segments: int, sizes: list[int], sd: float, rng: np.random.Generator) -> Floats:
@@ -77,7 +77,7 @@ def test_what_the_same_people_make_is_no_difference_between_segments() -> None:
 def test_a_marginal_that_contains_the_segments_has_no_true_spread() -> None:
     scores = drawn(2, 5, [2] * 6, 0.03, np.random.default_rng(7))
     cells = cells_of(scores, models=["gpt", POPULATION_MARGINAL])
-    found = consistency_components(cells, OPTIONS).set_index("model")
+    found = estimate_consistency(cells, OPTIONS).set_index("model")
     marginal, model = found.loc[POPULATION_MARGINAL], found.loc["gpt"]
     assert marginal[["segment_sd_true", "segment_sd_low", "segment_sd_high", "segment_p"]].isna().all()
     assert marginal["segment_sd_expected"] > 0
@@ -89,7 +89,7 @@ def test_a_round_of_too_few_batteries_says_nothing_beside_another_one() -> None:
     rng = np.random.default_rng(11)
     one, few = (cells_of(drawn(1, 4, [1] * many, 0.03, rng)) for many in (6, 4))
     few = few.assign(round="S2", cluster="S2-" + few["cluster"].astype(str), question_id="S2-" + few["question_id"].astype(str))
-    together = consistency_components(pd.concat([one, few], ignore_index=True), OPTIONS).iloc[0]
-    alone = consistency_components(one, OPTIONS).iloc[0]
+    together = estimate_consistency(pd.concat([one, few], ignore_index=True), OPTIONS).iloc[0]
+    alone = estimate_consistency(one, OPTIONS).iloc[0]
     names = ["segment_sd_expected", "segment_sd_true", "segment_p"]
     assert together[names].to_numpy(float) == pytest.approx(alone[names].to_numpy(float))

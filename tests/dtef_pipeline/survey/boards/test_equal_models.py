@@ -15,7 +15,7 @@ from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import view
-from dtef_pipeline.survey.scoring.references import reference_scores
+from dtef_pipeline.survey.scoring.references import compute_reference_scores
 from dtef_pipeline.survey.tables import METRICS
 from tests.made.scores import scores_table, survey_rows
 
@@ -45,7 +45,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         for name, rows in (
             ("scores", scores_table(scored)),
             ("survey_responses", survey),
-            ("reference_scores", reference_scores(survey, draws=20)),
+            ("reference_scores", compute_reference_scores(survey, draws=20)),
         ):
             made.register(f"{name}_rows", rows)
             made.execute(f"CREATE VIEW {name} AS FROM {name}_rows")

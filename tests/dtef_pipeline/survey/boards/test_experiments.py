@@ -14,9 +14,9 @@ from scipy import stats
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.survey.boards.experiments import compare_paired_cells, load_condition_usage, load_paired_cells
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models
+from dtef_pipeline.survey.experiments import ConditionModel, Experiment, resolve_asked_models
 from dtef_pipeline.survey.tables import PREDICTIONS
 from tests.made.scores import scores_table
 
@@ -50,8 +50,8 @@ def of(condition: str, *scores: float | None, variant: str = COLD, **given: Any)
     ]
 
 
-def asked(chosen: Experiment, *models: str) -> tuple[Asked, ...]:
-    return asked_models(chosen, MODELS, models or ("m",))
+def asked(chosen: Experiment, *models: str) -> tuple[ConditionModel, ...]:
+    return resolve_asked_models(chosen, MODELS, models or ("m",))
 
 
 def compared(chosen: Experiment, rows: list[dict[str, Any]], predictions: list[dict[str, Any]] = []) -> pd.DataFrame:  # noqa: B006
@@ -59,8 +59,10 @@ def compared(chosen: Experiment, rows: list[dict[str, Any]], predictions: list[d
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(rows))
         connection.register("predictions", pa.Table.from_pylist(predictions, schema=PREDICTIONS))
-        cells = paired_cells(connection, asked(chosen), options)
-        return comparison(cells, condition_usage(connection, asked(chosen), options, cells)).set_index("condition")
+        cells = load_paired_cells(connection, asked(chosen), options)
+        return compare_paired_cells(cells, load_condition_usage(connection, asked(chosen), options, cells)).set_index(
+            "condition"
+        )
 
 
 def test_each_condition_is_compared_with_the_first_on_the_cells_both_have() -> None:
@@ -130,9 +132,9 @@ def table(rows: list[dict[str, Any]], **given: Any) -> pd.DataFrame:
         connection.register("scores", scores_table(rows))
         connection.register("predictions", PREDICTIONS.empty_table())
         chosen, options = asked(REASONING), SurveyBoardOptions(snapshot="base")
-        cells = paired_cells(connection, chosen, options)
-        usage = condition_usage(connection, chosen, options, cells)
-        return comparison(cells, usage, **given).set_index("condition")
+        cells = load_paired_cells(connection, chosen, options)
+        usage = load_condition_usage(connection, chosen, options, cells)
+        return compare_paired_cells(cells, usage, **given).set_index("condition")
 
 
 def changed(*by: float, **given: Any) -> pd.DataFrame:
@@ -180,9 +182,9 @@ class TestDecisions:
         rows = of(PLAIN, *[0.5] * 8) + of(COT, *[0.6] * 8) + of(PLAIN, *[0.5] * 8, **other) + of(COT, *[0.5, 0.6] * 4, **other)
         with duckdb.connect() as connection:
             connection.register("scores", scores_table(rows))
-            cells = paired_cells(connection, asked(REASONING, "m", "other"), SurveyBoardOptions(snapshot="base"))
+            cells = load_paired_cells(connection, asked(REASONING, "m", "other"), SurveyBoardOptions(snapshot="base"))
         usage = pd.DataFrame(columns=["model", "condition", "context_place", "cost_usd"])
-        found = comparison(cells, usage).set_index(["model", "condition"])
+        found = compare_paired_cells(cells, usage).set_index(["model", "condition"])
         reasoned = found.xs("reasoned", level=1)
         assert reasoned["p_adjusted"].tolist() == pytest.approx(holm(reasoned["p"]).tolist())
 

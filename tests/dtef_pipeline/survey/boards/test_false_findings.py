@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from benchmarks.type_one_error import OPTIONS, evidence_of
-from dtef_pipeline.boards.comparisons import comparisons
-from dtef_pipeline.survey.boards.segment_gaps import segment_gaps
+from dtef_pipeline.boards.comparisons import compare_all_pairs
+from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
 from tests.made.world_tables import connection
 from tests.made.worlds import TYPICAL, Design, Survey, World
 
@@ -21,7 +21,7 @@ OFTEN_UNREAD = ("m2", "m3")
 
 def compared(world: World, surveys: list[Survey]) -> pd.DataFrame:
     cells, noise = evidence_of(connection(world, surveys, 0), set(world.design.models))
-    return comparisons(cells, OPTIONS, noise)
+    return compare_all_pairs(cells, OPTIONS, noise)
 
 
 @pytest.mark.thorough
@@ -41,7 +41,7 @@ def test_readable_responses_show_no_gap_between_segments_that_are_read_unequally
     world = World(replace(SMALL, country=1e-4, group=1e-4, unread=0.2, uneven=0.9), 1)
     tables = connection(world, world.survey(np.random.default_rng(1)), 20)
     cells, noise = evidence_of(tables, set(SMALL.models))
-    table = segment_gaps(cells, OPTIONS, noise)
+    table = compute_segment_gaps(cells, OPTIONS, noise)
     table = table[table["attribute"] == "gender"]
     assert (table["deviation"].abs() > 0.15).all()
     assert (table["parsed_deviation"].abs() < 0.08).all()

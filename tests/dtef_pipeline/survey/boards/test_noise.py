@@ -11,7 +11,7 @@ import pytest
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.boards import noise as noise_module
-from dtef_pipeline.survey.boards.noise import REPLICATES, SamplingNoise, sampling_noise
+from dtef_pipeline.survey.boards.noise import REPLICATES, SamplingNoise, estimate_sampling_noise
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
 from tests.made.scores import scores_table, survey_rows
@@ -29,7 +29,7 @@ def noise_of(scores: list[dict[str, Any]], survey: list[dict[str, Any]], **optio
         connection.register("scores", scores_table(scores))
         connection.register("survey_responses", survey_rows(*survey))
         chosen = SurveyBoardOptions(**options)
-        found = sampling_noise(connection, load_cells(connection, chosen), chosen)
+        found = estimate_sampling_noise(connection, load_cells(connection, chosen), chosen)
     assert found is not None
     return found
 
@@ -149,10 +149,10 @@ def test_without_the_survey_there_is_no_noise_and_without_scores_an_empty_one() 
     with duckdb.connect() as connection:
         connection.register("scores", scores_table([answer()]))
         cells = load_cells(connection, SurveyBoardOptions())
-        assert sampling_noise(connection, cells, SurveyBoardOptions()) is None
+        assert estimate_sampling_noise(connection, cells, SurveyBoardOptions()) is None
     with duckdb.connect() as connection:
         connection.register("scores", scores_table([]))
         connection.register("survey_responses", survey_rows({}))
-        empty = sampling_noise(connection, load_cells(connection, SurveyBoardOptions()), SurveyBoardOptions())
+        empty = estimate_sampling_noise(connection, load_cells(connection, SurveyBoardOptions()), SurveyBoardOptions())
     assert empty is not None
     assert empty.score.shape == (0, REPLICATES)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dtef_pipeline.boards.cells import load_cells
-from dtef_pipeline.cli.survey.boards import line_of_non_answers
+from dtef_pipeline.cli.survey.boards import describe_non_answers
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from tests.made.world_tables import scores
 from tests.made.worlds import Design, World
@@ -33,7 +33,7 @@ def tables() -> duckdb.DuckDBPyConnection:
 
 def test_a_board_leaves_them_out_and_says_how_many(tables: duckdb.DuckDBPyConnection) -> None:
     assert SILENT not in set(load_cells(tables, SurveyBoardOptions())["segment"])
-    line = line_of_non_answers(tables, SurveyBoardOptions())
+    line = describe_non_answers(tables, SurveyBoardOptions())
     assert "1 segment" in line
     assert SILENT in line
 
@@ -41,4 +41,4 @@ def test_a_board_leaves_them_out_and_says_how_many(tables: duckdb.DuckDBPyConnec
 @pytest.mark.parametrize("options", [SurveyBoardOptions(non_answers=True), SurveyBoardOptions(segments=(SILENT,))])
 def test_who_asks_for_them_gets_them(tables: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> None:
     assert SILENT in set(load_cells(tables, options)["segment"])
-    assert line_of_non_answers(tables, options) == ""
+    assert describe_non_answers(tables, options) == ""

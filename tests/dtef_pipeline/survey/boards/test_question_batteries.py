@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.survey.boards.linked import question_batteries
+from dtef_pipeline.survey.boards.linked import build_question_batteries
 from dtef_pipeline.survey.tables import QUESTION_BATTERIES
 from tests.made.scores import survey_rows
 
@@ -24,9 +24,9 @@ def test_the_table_has_one_row_for_each_question_of_a_round_with_its_linked_batt
     """Who recomputed an interval had to link batteries himself."""
     rows = [*of("rule:a", "A judge", "The nurse"), *of("rule:b", "A judge", "Why?", round_id="S2"), *of("rule:c", "Where?")]
     with duckdb.connect() as connection:
-        assert question_batteries(connection) == QUESTION_BATTERIES.empty_table()
+        assert build_question_batteries(connection) == QUESTION_BATTERIES.empty_table()
         connection.register("survey_responses", survey_rows(*rows))
-        found = question_batteries(connection).to_pylist()
+        found = build_question_batteries(connection).to_pylist()
     assert [(row["round"], row["question_id"], row["battery"]) for row in found] == [
         *(("S1", f"{battery}{at}", battery) for battery, at in (("rule:a", 0), ("rule:a", 1), ("rule:c", 0))),
         *(("S2", name, "rule:b") for name in ("rule:b0", "rule:b1")),
@@ -44,4 +44,4 @@ def test_a_survey_that_an_earlier_version_read_is_to_be_read_again() -> None:
         with pytest.raises(
             WarehouseError, match="have no column battery: score those rounds again with `dtef run --from ingest"
         ):
-            question_batteries(connection)
+            build_question_batteries(connection)

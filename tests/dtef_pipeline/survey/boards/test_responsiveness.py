@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
+from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.tables import BLUEPRINTS
@@ -40,7 +40,7 @@ def shown(frame: pd.DataFrame, all_: float = 20) -> pd.DataFrame:
 
 
 def responded(frame: pd.DataFrame, options: SurveyBoardOptions = QUICK) -> dict[str, Any]:
-    (row,) = responsiveness(frame, shown(frame), options).to_dict("records")
+    (row,) = compute_responsiveness(frame, shown(frame), options).to_dict("records")
     return {str(name): value for name, value in row.items()}
 
 
@@ -108,7 +108,7 @@ def test_as_plain_loops_over_lopsided_pairs_say(seed: int) -> None:
     context = shown(frame)
     context["context_included"] += np.random.default_rng(seed).integers(0, 4, len(context))
     of = {(row.segment, row.question_id, row.context_level): float(row.context_included) for row in context.itertuples()}
-    for row in responsiveness(frame, context, QUICK).to_dict("records"):
+    for row in compute_responsiveness(frame, context, QUICK).to_dict("records"):
         expected = by_definition(frame[frame["model"] == row["model"]], of)
         assert {name: row[name] for name in expected} == pytest.approx(expected)
 
@@ -121,7 +121,7 @@ class TestReadableResponses:
         context = shown(frame)
         of = {(row.segment, row.question_id, row.context_level): float(row.context_included) for row in context.itertuples()}
         readable = frame.assign(score=frame["parsed_score"])
-        for row in responsiveness(frame, context, QUICK).to_dict("records"):
+        for row in compute_responsiveness(frame, context, QUICK).to_dict("records"):
             expected = by_definition(readable[readable["model"] == row["model"]], of)
             assert row["parsed_difference"] == pytest.approx(expected["difference"])
 
@@ -143,7 +143,7 @@ def test_p_is_adjusted_over_the_language_models_of_a_condition() -> None:
     models = [cells({"0": [0.5] * 7, "all": rising}, model=name) for name in ("a", "b", "baseline/nearest-segments")]
     other = cells({"0": [0.5] * 7, "all": [0.4, 0.6, 0.5, 0.5, 0.4, 0.6, 0.5]}, model="c")
     frame = pd.concat([*models, other])
-    table = responsiveness(frame, shown(frame), QUICK).set_index("model")
+    table = compute_responsiveness(frame, shown(frame), QUICK).set_index("model")
     of_models = table.loc[["a", "b", "c"]]
     assert of_models["p_adjusted"].tolist() == pytest.approx(holm(of_models["p"]).tolist())
     assert table.loc["a", "verdict"] == "evidence-adapting"
@@ -175,8 +175,8 @@ class TestWhatIsMissing:
     def test_a_model_with_one_context_level_has_no_row_and_breaks_nothing(self) -> None:
         one = cells({"0": [0.5] * 6}, model="one")
         two = cells({"0": [0.5] * 6, "5": [0.6] * 6})
-        assert responsiveness(pd.concat([one, two]), shown(two), QUICK)["model"].tolist() == ["m"]
-        nothing = responsiveness(one, shown(one), QUICK)
+        assert compute_responsiveness(pd.concat([one, two]), shown(two), QUICK)["model"].tolist() == ["m"]
+        nothing = compute_responsiveness(one, shown(one), QUICK)
         assert len(nothing) == 0
         assert list(nothing.columns) == RESPONSIVENESS.names
 
@@ -186,7 +186,7 @@ def test_context_is_what_the_prompts_show_on_average() -> None:
     rows = [{**plain, "context_level": level, "context_included": n} for level, n in (("0", 0), ("all", 17), ("all", 20))]
     with duckdb.connect() as connection:
         connection.register("blueprints", pa.Table.from_pylist(rows, schema=BLUEPRINTS))
-        assert context_shown(connection)[["context_level", "context_included"]].to_numpy().tolist() == [
+        assert load_context_shown(connection)[["context_level", "context_included"]].to_numpy().tolist() == [
             ["0", 0.0],
             ["all", pytest.approx(18.5)],
         ]
@@ -197,7 +197,7 @@ def test_noise_of_the_observed_answers_cancels_between_levels_unless_the_model_c
     drawn = np.random.default_rng(6).normal(0, 0.1, size=(8, 20)).astype(np.float32)
 
     def width(noise: np.ndarray[Any, Any] | None) -> float:
-        table = responsiveness(frame, shown(frame), QUICK, noise)
+        table = compute_responsiveness(frame, shown(frame), QUICK, noise)
         return float((table["high"] - table["low"])[0])
 
     assert width(np.vstack([drawn, drawn])) == pytest.approx(width(None), rel=1e-3)

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.segment_coverage import covered, of_segments, truths
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.noise import sampling_noise, segment_noise
+from dtef_pipeline.survey.boards.noise import estimate_sampling_noise, estimate_segment_noise
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from tests.made.world_tables import connection, scores, survey_responses
 from tests.made.worlds import Design, World
@@ -37,10 +37,10 @@ def test_a_segments_own_rows_tell_the_noise_that_boards_find_from_all_segments(s
     survey = world.survey(np.random.default_rng(3))
     here = pc.field("segment") == segment
     rows = scores(world, survey).filter(here)
-    alone = segment_noise(rows, survey_responses(world, survey).filter(here))
+    alone = estimate_segment_noise(rows, survey_responses(world, survey).filter(here))
     with connection(world, survey, ceiling_draws=0) as tables:
         cells = load_cells(tables, SurveyBoardOptions())
-        every = sampling_noise(tables, cells, SurveyBoardOptions())
+        every = estimate_sampling_noise(tables, cells, SurveyBoardOptions())
     assert every is not None
     for model in ("m0", POPULATION_MARGINAL, LEAVE_ONE_OUT):
         own = alone[pc.equal(rows["model"], model).to_numpy()]

@@ -19,7 +19,7 @@ from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGI
 from dtef_pipeline.survey.boards.schemas import SEGMENT_GAPS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.segment_deviations import add_levels
-from dtef_pipeline.survey.boards.segment_gaps import segment_gaps
+from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
 from tests.made.freedom import freedom_of
 from tests.made.worlds import World
 
@@ -39,7 +39,7 @@ def cells_of(scores: Floats, sizes: list[int], **given: Any) -> pd.DataFrame:
 
 
 def rows_of(scores: Floats, sizes: list[int], **given: Any) -> pd.DataFrame:
-    return segment_gaps(cells_of(scores, sizes, **given), OPTIONS).set_index("segment").sort_index()
+    return compute_segment_gaps(cells_of(scores, sizes, **given), OPTIONS).set_index("segment").sort_index()
 
 
 def test_a_deviation_is_the_mean_difference_to_the_other_segments_on_the_same_questions() -> None:
@@ -108,7 +108,7 @@ def test_variances_agree_with_plain_loops_on_lopsided_batteries() -> None:
     scores = rng.random((5, 10))
     noise = 0.05 * rng.standard_normal((5, 10, 20)) * np.array([0.2, 0.5, 1, 1.5, 2])[:, None, None]
     cells = cells_of(scores, sizes)
-    rows = segment_gaps(cells, OPTIONS, noise.reshape(-1, 20)).set_index("segment").sort_index()
+    rows = compute_segment_gaps(cells, OPTIONS, noise.reshape(-1, 20)).set_index("segment").sort_index()
     free = freedom_of(sizes) * 4
     se = (rows["high"] - rows["deviation"]).to_numpy() / t.ppf(0.975, free)
     assert se**2 == pytest.approx(naive_variances(scores, sizes, noise), rel=1e-9)
@@ -169,16 +169,16 @@ def test_responses_that_could_not_be_read_are_no_want_of_knowledge() -> None:
     cells = cells_of(scores, [1] * 12)
     often = (cells["segment"] == "country:c0").to_numpy()
     cells = cells.assign(score=np.where(often, cells["score"] / 2, cells["score"]), n_answered=np.where(often, 2, 1))
-    rows = segment_gaps(cells, OPTIONS).set_index("segment").sort_index()
+    rows = compute_segment_gaps(cells, OPTIONS).set_index("segment").sort_index()
     assert rows["verdict"].tolist()[0] == "worse"
     assert abs(rows["parsed_deviation"].iloc[0]) < 0.03
     assert rows["parsed_verdict"].tolist() == ["not told apart"] * 3
 
 
 def test_the_table_has_the_published_columns() -> None:
-    made = segment_gaps(cells_of(np.random.default_rng(7).random((3, 6)), [1] * 6), OPTIONS)
+    made = compute_segment_gaps(cells_of(np.random.default_rng(7).random((3, 6)), [1] * 6), OPTIONS)
     assert pa.Table.from_pandas(made, schema=SEGMENT_GAPS, preserve_index=False)["targets"].to_pylist() == ["clean"] * 3
-    for nothing in (made.head(0), segment_gaps(cells_of(np.full((2, 3), np.nan), [1] * 3), OPTIONS)):
+    for nothing in (made.head(0), compute_segment_gaps(cells_of(np.full((2, 3), np.nan), [1] * 3), OPTIONS)):
         assert list(nothing.columns) == SEGMENT_GAPS.names
     alone = cells_of(np.full((1, 6), 0.5), [1] * 6)
-    assert len(segment_gaps(alone, OPTIONS)) == 0
+    assert len(compute_segment_gaps(alone, OPTIONS)) == 0

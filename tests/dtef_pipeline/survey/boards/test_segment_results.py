@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.survey.boards.segment_results import segment_results
+from dtef_pipeline.survey.boards.segment_results import compute_segment_results
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 from tests.made.scores import scores_table, survey_rows
 
@@ -24,7 +24,7 @@ def asked(scores: list[float], **given: Any) -> list[Row]:
 def result(rows: list[Row], survey: pa.Table = NO_SURVEY, **wanted: Any) -> Row:
     (found,) = [
         row
-        for row in segment_results(scores_table(rows), survey).to_pylist()
+        for row in compute_segment_results(scores_table(rows), survey).to_pylist()
         if row["targets"] == "clean" and all(row[name] == value for name, value in wanted.items())
     ]
     return found

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
+from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
 from dtef_pipeline.survey.boards.views import view
 from tests.made.scores import scores_table
 
@@ -21,7 +21,7 @@ def _board(rows: Sequence[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
     with duckdb.connect() as connection:
         connection.register("scores", scores)
         board = view(connection, "overall", SurveyBoardOptions(intervals=False), None)
-        return board, on_shared_pairs(connection, board)
+        return board, restrict_to_shared_pairs(connection, board)
 
 
 def _asked(model: str, level: str, question: str, score: float) -> dict[str, Any]:

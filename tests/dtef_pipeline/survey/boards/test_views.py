@@ -16,18 +16,18 @@ import pytest
 
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.cli.options import WIDE_META
-from dtef_pipeline.cli.survey.boards import lines_of_unranked, lines_of_view, reasons_without_score, render_view
+from dtef_pipeline.cli.survey.boards import describe_unranked, describe_view_columns, find_reasons_without_score, render_view
 from dtef_pipeline.cli.survey.survey_group import survey
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import TABLES
 from dtef_pipeline.report.terminal import heading, intervals
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.meanings import subject_columns
+from dtef_pipeline.survey.boards.meanings import list_subject_columns
 from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED, PUBLISHED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import LEADERBOARD, view
-from dtef_pipeline.survey.scoring.references import reference_scores
+from dtef_pipeline.survey.scoring.references import compute_reference_scores
 from tests.made.scores import scores_table, survey_rows
 
 OPTIONS = SurveyBoardOptions()
@@ -63,7 +63,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as made:
         made.register("scores_rows", scores_table(scored))
         made.register("survey_rows", survey)
-        made.register("reference_rows", reference_scores(survey, draws=20))
+        made.register("reference_rows", compute_reference_scores(survey, draws=20))
         for name, rows in (
             ("scores", "scores_rows"),
             ("survey_responses", "survey_rows"),
@@ -205,7 +205,7 @@ def test_a_narrow_terminal_shows_what_a_view_is_about(
         assert max(map(len, shown.splitlines())) <= width
         assert all(cell in shown for cell in shown_numbers(both))
         missing = shown.partition("not shown: ")[2].replace("\n", " ").partition(";")[0].split(", ")
-        kept = [name for name in subject_columns(by) if name in frame]
+        kept = [name for name in list_subject_columns(by) if name in frame]
         assert not {heading(name) for name in kept} & set(missing)
 
 
@@ -217,7 +217,7 @@ def test_a_board_has_eight_columns_and_says_how_to_see_the_others(frames: dict[s
     assert "skill interval" not in header
     with click.Context(click.Command("board")) as context:
         context.meta[WIDE_META] = True
-        assert "skill interval" in meanings_shown(lines_of_view("overall", frame))
+        assert "skill interval" in meanings_shown(describe_view_columns("overall", frame))
 
 
 def meanings_shown(lines: str) -> list[str]:
@@ -235,7 +235,7 @@ def test_the_board_of_several_context_levels_is_those_of_each(
 def test_a_model_without_a_score_says_the_most_frequent_reason() -> None:
     row = {"model_variant": "m", "context_level": "0", "condition": "plain", "rank": None, "note": "no rank: no score"}
     board = pd.DataFrame([{**row, "model": "m", "n_pairs": 0}, {**row, "model": "n", "model_variant": "n", "n_pairs": 0}])
-    lines = lines_of_unranked(board, {("m", "0", "plain"): "no answer could be read"}).splitlines()
+    lines = describe_unranked(board, {("m", "0", "plain"): "no answer could be read"}).splitlines()
     assert [line.strip() for line in lines[1:]] == [
         "m: no score: no answer could be read",
         "n: no score: nothing that counts here was asked",
@@ -243,4 +243,4 @@ def test_a_model_without_a_score_says_the_most_frequent_reason() -> None:
     scores = pd.DataFrame([{**row, "round": "S1", "snapshot": "base", "reason": reason} for reason in ("", "x", "y", "y")])
     with duckdb.connect() as stored:
         stored.register("scores", scores)
-        assert reasons_without_score(stored, OPTIONS) == {("m", "0", "plain"): "y"}
+        assert find_reasons_without_score(stored, OPTIONS) == {("m", "0", "plain"): "y"}

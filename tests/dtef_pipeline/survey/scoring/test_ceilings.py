@@ -10,9 +10,9 @@ from scipy.stats import binom
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.ceilings import (
     MAX_STRENGTH,
-    ceilings,
-    prior_strength,
-    truths,
+    draw_truths,
+    estimate_ceilings,
+    estimate_prior_strength,
 )
 from dtef_pipeline.survey.tables import DISTANCES
 from tests.made.ceiling_formulas import divergence_formula, similarity_formula
@@ -32,7 +32,7 @@ def of_truth(
     places = np.arange(truth.shape[1]) if ranks is None else np.asarray(ranks)
     spread = np.broadcast_to(truth, (draws, *truth.shape))
     sizes = np.broadcast_to(np.asarray(n, dtype=np.int64), len(truth))
-    return ceilings(spread, sizes, generator(), ordinal=ordinal, ranks=places)
+    return estimate_ceilings(spread, sizes, generator(), ordinal=ordinal, ranks=places)
 
 
 def naive_strength(observed: Floats, n: Floats) -> float:
@@ -53,20 +53,20 @@ def naive_strength(observed: Floats, n: Floats) -> float:
 class TestPriorStrength:
     def test_by_hand(self) -> None:
         # Two segments of 10, 8:2 and 2:8: B = 10 (.09 + .09) 2 = 3.6; W = 2 x 10 (1 - .68) / 18 = .3556; n0 = 10.
-        found = prior_strength(np.array([[0.8, 0.2], [0.2, 0.8]]), np.array([10.0, 10.0]))
+        found = estimate_prior_strength(np.array([[0.8, 0.2], [0.2, 0.8]]), np.array([10.0, 10.0]))
         assert found == pytest.approx(10 * 0.3555556 / (3.6 - 0.3555556), rel=1e-6)
 
     def test_is_what_plain_loops_say_on_lopsided_segments(self) -> None:
         rng = generator(3)
         observed, n = rng.dirichlet([4, 1, 0.3, 2], 7), rng.integers(10, 600, 7).astype(np.float64)
-        assert prior_strength(observed, n) == pytest.approx(naive_strength(observed, n))
+        assert estimate_prior_strength(observed, n) == pytest.approx(naive_strength(observed, n))
 
 
 class TestTruths:
     def test_lie_between_observed_and_population_by_the_shrinkage(self) -> None:
         observed, population = np.array([[0.9, 0.1, 0.0]] * 3), np.array([[0.2, 0.3, 0.5]] * 3)
         n, strength = np.array([40.0, 40.0, 40.0]), np.array([0.0, 40.0, MAX_STRENGTH])
-        drawn = truths(observed, n, population, strength, generator(), 4000)
+        drawn = draw_truths(observed, n, population, strength, generator(), 4000)
         weight = (strength / (n + strength))[:, None]
         assert drawn.sum(axis=-1) == pytest.approx(1)
         assert drawn.mean(axis=0) == pytest.approx((1 - weight) * observed + weight * population, abs=0.005)
@@ -128,7 +128,7 @@ def calibration() -> dict[str, dict[int, float]]:
         observed = rng.multinomial(n, truth) / n[:, None]
         believed = {"real": np.broadcast_to(truth, (SIMULATED, *truth.shape)), **believed_truths(observed, n, rng)}
         for name, drawn in believed.items():
-            found[name].append(ceilings(drawn, n, rng, ordinal=True, ranks=ALL_ON_SCALE)["js"])
+            found[name].append(estimate_ceilings(drawn, n, rng, ordinal=True, ranks=ALL_ON_SCALE)["js"])
     means = {name: np.mean(values, axis=0) for name, values in found.items()}
     return {name: {size: float(values[n == size].mean()) for size in SIZES} for name, values in means.items()}
 
@@ -136,10 +136,10 @@ def calibration() -> dict[str, dict[int, float]]:
 def believed_truths(observed: Floats, n: npt.NDArray[np.int64], rng: np.random.Generator) -> dict[str, Floats]:
     size = n.astype(np.float64)
     population = np.broadcast_to(size @ observed / size.sum(), observed.shape)
-    strength = np.full(len(n), prior_strength(observed, size))
+    strength = np.full(len(n), estimate_prior_strength(observed, size))
     return {
-        "shrunk": truths(observed, size, population, strength, rng, SIMULATED),
-        "not shrunk": truths(observed, size, population, np.zeros(len(n)), rng, SIMULATED),
+        "shrunk": draw_truths(observed, size, population, strength, rng, SIMULATED),
+        "not shrunk": draw_truths(observed, size, population, np.zeros(len(n)), rng, SIMULATED),
         "observed": np.broadcast_to(observed, (SIMULATED, *observed.shape)),
     }
 

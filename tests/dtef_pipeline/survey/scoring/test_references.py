@@ -11,7 +11,7 @@ from pandas.testing import assert_frame_equal
 
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.references import reference_scores
+from dtef_pipeline.survey.scoring.references import compute_reference_scores
 from dtef_pipeline.survey.tables import DISTANCES
 from tests.made.scores import survey_rows
 
@@ -46,7 +46,7 @@ def by_pair(table: pa.Table) -> pd.DataFrame:
 
 
 def test_references_are_the_metrics_of_those_distributions() -> None:
-    (row,) = reference_scores(survey_rows({"observed": [0.2, 0.3, 0.5]})).to_pylist()
+    (row,) = compute_reference_scores(survey_rows({"observed": [0.2, 0.3, 0.5]})).to_pylist()
     for name, predicted in (("uniform", [1, 1, 1]), ("others", [0.3, 0.3, 0.4]), ("population", [0.4, 0.4, 0.2])):
         measured = {metric: float(value) for metric, value in metrics.measure(predicted, [0.2, 0.3, 0.5]).items()}
         assert row[name] == pytest.approx({m: 1 - v if m in DISTANCES else v for m, v in measured.items()})
@@ -54,7 +54,7 @@ def test_references_are_the_metrics_of_those_distributions() -> None:
 
 
 def test_no_other_segment_of_the_attribute_is_null_not_zero() -> None:
-    alone, both = reference_scores(survey_rows({"others": None, "others_n": None}, {})).to_pylist()
+    alone, both = compute_reference_scores(survey_rows({"others": None, "others_n": None}, {})).to_pylist()
     assert alone["others"] is None
     assert alone["population"] is not None
     assert both["others"] is not None
@@ -62,7 +62,7 @@ def test_no_other_segment_of_the_attribute_is_null_not_zero() -> None:
 
 def test_a_lowered_ceiling_is_below_the_ceiling_and_a_design_effect_lowers_it_as_fewer_respondents_do() -> None:
     survey = a_round(30)
-    stated, low = (by_pair(reference_scores(survey, draws=60, design_effect=effect)) for effect in (1, 1.5))
+    stated, low = (by_pair(compute_reference_scores(survey, draws=60, design_effect=effect)) for effect in (1, 1.5))
     names = [name for name in stated if name.startswith("ceiling.")]
     for name in names:
         lowered = stated[name.replace("ceiling", "ceiling_low")]
@@ -75,7 +75,7 @@ def test_a_lowered_ceiling_is_below_the_ceiling_and_a_design_effect_lowers_it_as
         survey.schema.field("n"),
         pc.cast(pc.round(pc.divide(pc.cast(survey["n"], "float64"), 1.5)), "int32"),
     )
-    of_fewer = by_pair(reference_scores(fewer, draws=60))
+    of_fewer = by_pair(compute_reference_scores(fewer, draws=60))
     for name in ("ceiling.js", "ceiling_low.js"):
         assert low[name].mean() == pytest.approx(of_fewer[name].mean(), abs=1e-6)
 
@@ -85,7 +85,7 @@ def test_a_distribution_that_does_not_fit_its_options_is_named() -> None:
         DtefError,
         match=r"S1/country:kenya/q0: observed got \[0\.5, 0\.5\]; allowed: a number for each of the options \['Agree'",
     ):
-        reference_scores(survey_rows({"observed": [0.5, 0.5]}))
+        compute_reference_scores(survey_rows({"observed": [0.5, 0.5]}))
 
 
 def with_column(survey: pa.Table, name: str, values: list[float | None]) -> pa.Table:
@@ -100,27 +100,27 @@ def test_what_needs_n_is_null_where_n_is_unknown() -> None:
         None if segment == unknown else size
         for segment, size in zip(*(survey[c].to_pylist() for c in ("segment", "n")), strict=True)
     ]
-    found = reference_scores(with_column(survey, "n", n)).to_pylist()
-    whole = reference_scores(survey).to_pylist()
+    found = compute_reference_scores(with_column(survey, "n", n)).to_pylist()
+    whole = compute_reference_scores(survey).to_pylist()
     for row, of_known in zip(found, whole, strict=True):
         nothing = row["segment"] == unknown
         assert {row[name] is None for name in ("gini", "shrinkage", "ceiling", "ceiling_low", "n")} == {nothing}
         assert row["uniform"] == pytest.approx(of_known["uniform"])
         assert row["population"] == pytest.approx(of_known["population"])
-    nobody = reference_scores(with_column(survey, "n", [None] * len(survey)))
+    nobody = compute_reference_scores(with_column(survey, "n", [None] * len(survey)))
     assert nobody["ceiling"].null_count == len(survey)
 
 
 def test_ceilings_are_those_of_the_effective_respondents_that_are_stated() -> None:
     survey = a_round()
     halves = [size / 2 for size in survey["n"].to_pylist()]
-    stated = reference_scores(with_column(survey, "n_effective", halves))
-    as_n = reference_scores(with_column(survey, "n", [round(half) for half in halves]))
+    stated = compute_reference_scores(with_column(survey, "n_effective", halves))
+    as_n = compute_reference_scores(with_column(survey, "n", [round(half) for half in halves]))
     difference = by_pair(stated)["ceiling.js"] - by_pair(as_n)["ceiling.js"]
     assert difference.abs().mean() < 0.005
     assert stated["n"].to_pylist() == survey["n"].to_pylist()
-    assert (by_pair(stated)["ceiling.js"] < by_pair(reference_scores(survey))["ceiling.js"]).mean() > 0.9
-    again = reference_scores(with_column(survey, "n_effective", halves), design_effect=3)
+    assert (by_pair(stated)["ceiling.js"] < by_pair(compute_reference_scores(survey))["ceiling.js"]).mean() > 0.9
+    again = compute_reference_scores(with_column(survey, "n_effective", halves), design_effect=3)
     assert_frame_equal(by_pair(again), by_pair(stated))
-    without_n = reference_scores(with_column(with_column(survey, "n_effective", halves), "n", [None] * len(survey)))
+    without_n = compute_reference_scores(with_column(with_column(survey, "n_effective", halves), "n", [None] * len(survey)))
     assert not without_n["ceiling"].null_count

@@ -9,12 +9,18 @@ import numpy.typing as npt
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.scoring.unbiased import corrected_l2, corrected_rps, corrected_rps_on_scale, gini, measure_corrected
+from dtef_pipeline.survey.scoring.unbiased import (
+    compute_corrected_l2,
+    compute_corrected_rps,
+    compute_corrected_rps_on_scale,
+    compute_gini,
+    measure_corrected,
+)
 from dtef_pipeline.survey.tables import CORRECTED
 
 Floats = npt.NDArray[np.float64]
 GUESS, SEEN, N = [0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 11
-BOTH = {"l2_corrected": corrected_l2, "rps_corrected": corrected_rps}
+BOTH = {"l2_corrected": compute_corrected_l2, "rps_corrected": compute_corrected_rps}
 SIZES = (15, 33, 100, 450)
 SAMPLES = 20_000
 
@@ -40,11 +46,11 @@ def lopsided(rows: int, k: int, seed: int) -> tuple[Floats, Floats, Floats]:
 
 def test_values_by_hand() -> None:
     # squared error .09 + .09; spread 1 - (.04 + .09 + .25) = .62, a tenth of it
-    assert corrected_l2(GUESS, SEEN, N) == pytest.approx(0.18 - 0.062)
+    assert compute_corrected_l2(GUESS, SEEN, N) == pytest.approx(0.18 - 0.062)
     # steps .5 against .2 and .8 against .5; spread .16 + .25
-    assert corrected_rps(GUESS, SEEN, N) == pytest.approx(0.18 - 0.041)
-    assert corrected_l2(SEEN, SEEN, N) == pytest.approx(-0.062)
-    assert gini(SEEN, N) == pytest.approx(0.62 * 1.1)
+    assert compute_corrected_rps(GUESS, SEEN, N) == pytest.approx(0.18 - 0.041)
+    assert compute_corrected_l2(SEEN, SEEN, N) == pytest.approx(-0.062)
+    assert compute_gini(SEEN, N) == pytest.approx(0.62 * 1.1)
 
 
 @pytest.mark.parametrize(("name", "naive"), [("l2_corrected", naive_l2), ("rps_corrected", naive_rps)])
@@ -67,18 +73,18 @@ def test_many_rows_are_measured_as_each_by_itself_to_the_last_bit() -> None:
 def test_options_off_the_scale_are_left_out_with_those_who_chose_them() -> None:
     ranks = [0, -1, 1, 2]
     q, p = [0.25, 0.5, 0.15, 0.1], [0.1, 0.5, 0.15, 0.25]
-    assert corrected_rps_on_scale(q, p, 22, ranks) == pytest.approx(float(corrected_rps(GUESS, SEEN, N)))
-    assert corrected_rps_on_scale(q, p, 22, [0, 1, 2, 3]) == pytest.approx(float(corrected_rps(q, p, 22)))
+    assert compute_corrected_rps_on_scale(q, p, 22, ranks) == pytest.approx(float(compute_corrected_rps(GUESS, SEEN, N)))
+    assert compute_corrected_rps_on_scale(q, p, 22, [0, 1, 2, 3]) == pytest.approx(float(compute_corrected_rps(q, p, 22)))
 
 
 @pytest.mark.parametrize("n", [0, 1, np.nan])
 def test_too_few_or_unknown_respondents_give_no_value(n: float) -> None:
-    for value in (corrected_l2(GUESS, SEEN, n), corrected_rps(GUESS, SEEN, n), gini(SEEN, n)):
+    for value in (compute_corrected_l2(GUESS, SEEN, n), compute_corrected_rps(GUESS, SEEN, n), compute_gini(SEEN, n)):
         assert np.isnan(value)
-    assert np.isnan(corrected_l2([GUESS, GUESS], [SEEN, SEEN], [n, 11])).tolist() == [True, False]
+    assert np.isnan(compute_corrected_l2([GUESS, GUESS], [SEEN, SEEN], [n, 11])).tolist() == [True, False]
 
 
-@pytest.mark.parametrize("error", [corrected_l2, corrected_rps])
+@pytest.mark.parametrize("error", [compute_corrected_l2, compute_corrected_rps])
 def test_rejected_input_says_what_arrived_and_what_is_allowed(error: Callable[..., Floats]) -> None:
     rows = [SEEN, SEEN, SEEN]
     with pytest.raises(
@@ -114,8 +120,8 @@ TRUE, SAID = np.array([0.55, 0.25, 0.15, 0.05]), np.array([0.4, 0.3, 0.2, 0.1])
 def test_simulated_means_do_not_move_with_n(n: int) -> None:
     """Same prediction, same truth, segments of 15 to 450 people: the mean is the error against the truth itself (within 4 standard errors)."""
     for error, target in (
-        (corrected_l2, float(((SAID - TRUE) ** 2).sum())),
-        (corrected_rps, float(((SAID - TRUE).cumsum()[:-1] ** 2).sum())),
+        (compute_corrected_l2, float(((SAID - TRUE) ** 2).sum())),
+        (compute_corrected_rps, float(((SAID - TRUE).cumsum()[:-1] ** 2).sum())),
     ):
         mean, deviation = simulated(error, TRUE, SAID, n)
         assert abs(mean - target) < 4 * deviation

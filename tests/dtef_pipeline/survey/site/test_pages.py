@@ -12,7 +12,7 @@ import pytest
 
 from dtef_pipeline.site.content import DataFile, Link, Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.family_view import FamilyView
-from dtef_pipeline.site.rendering import render_data, render_page, script_json
+from dtef_pipeline.site.rendering import render_data, render_page, render_script_json
 from dtef_pipeline.survey.site import family_site, item_scores, pair_pages, texts
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.family_site import read
@@ -228,7 +228,7 @@ def test_a_model_has_its_strengths_and_its_worst_answers_with_prompt_and_respons
         *asked("a", {CHILE: 0.0}, "q1", status="refused"),
     ]
     view = read(open_tables(rows, **with_texts(rows)))
-    strengths, worst = view.of_model("a")
+    strengths, worst = view.build_model_sections("a")
     assert strengths.answer == (
         "It beats the answer of everybody else in 0 of 4 segments; its lead is largest in Peru (-0.050) and smallest in Kenya (-0.300)."
     )
@@ -237,7 +237,7 @@ def test_a_model_has_its_strengths_and_its_worst_answers_with_prompt_and_respons
     assert html.index("0.300: Kenya, Question q0?") < html.index("0.800: Poland") < html.index("0.000: Chile, Question q1?")
     assert "Be exact." in html
     assert "50, 30, 20 1" in html
-    assert list(view.of_model("unknown")) == []
+    assert list(view.build_model_sections("unknown")) == []
 
 
 def test_items_are_pairs_of_the_first_leaderboard_with_their_pages(open_tables: Open) -> None:
@@ -290,7 +290,7 @@ def hostile_parts(view: FamilyView) -> Iterator[str]:
     for one in view.pages():
         yield html_of(one) if isinstance(one, Page) else ""
     for name in {row.model for board in view.boards for row in board.rows}:
-        yield html_of(Page("models/a.html", name, view.verdict, [*view.of_model(name), *view.sections, *view.data]))
+        yield html_of(Page("models/a.html", name, view.verdict, [*view.build_model_sections(name), *view.sections, *view.data]))
 
 
 def test_hostile_names_and_texts_stay_text(open_tables: Open) -> None:
@@ -313,7 +313,7 @@ def test_data_files_hold_hostile_texts_as_data(open_tables: Open) -> None:
     rows = everywhere("a", 0.5)
     for one in read(open_tables(rows, **with_texts(rows, HOSTILE))).pages():
         if isinstance(one, DataFile):
-            assert json.loads(str(script_json(one.value)).replace("\\u003c", "<"))
+            assert json.loads(str(render_script_json(one.value)).replace("\\u003c", "<"))
             assert "harm" not in render_data(one)
 
 
@@ -334,7 +334,7 @@ def test_two_variants_of_a_name_are_two_models(open_tables: Open) -> None:
     view = read(open_tables(rows, **tables()))
     assert [row.model for row in view.boards[0].rows] == ["gpt[t=1]", "gpt[t=0]"]
     assert view.variants == {"gpt[t=0]": "gpt[t=0]", "gpt[t=1]": "gpt[t=1]"}
-    assert len(list(view.of_model("gpt[t=0]"))) == 2
+    assert len(list(view.build_model_sections("gpt[t=0]"))) == 2
 
 
 def test_lists_lead_to_the_pages(open_tables: Open) -> None:

@@ -12,28 +12,28 @@ from dtef_pipeline.survey.site.method import method
 from dtef_pipeline.survey.site.words import (
     BASELINE_WORDS,
     METRIC_NAMES,
-    baseline_name,
-    condition_words,
-    names_by_variant,
+    format_baseline_name,
+    format_condition,
+    format_segment_label,
+    format_way_heading,
+    map_variant_names,
     part_words,
     ranked_metric_words,
-    segment_label,
     watched_words,
-    way_title,
 )
 from dtef_pipeline.survey.tables import METRICS
 
 
 def test_every_baseline_has_words() -> None:
     assert set(BASELINE_WORDS) == set(BASELINES)
-    assert baseline_name("baseline/leave-one-out-marginal") == "Answer of everybody else"
-    assert baseline_name("baseline/dirichlet[seed=3]") == "Random answer (seed=3)"
-    assert baseline_name("baseline/of-another-time") == "baseline/of-another-time"
+    assert format_baseline_name("baseline/leave-one-out-marginal") == "Answer of everybody else"
+    assert format_baseline_name("baseline/dirichlet[seed=3]") == "Random answer (seed=3)"
+    assert format_baseline_name("baseline/of-another-time") == "baseline/of-another-time"
 
 
 def test_a_model_of_two_variants_is_called_by_its_variant() -> None:
     rows = [("gpt", "gpt[t=0]"), ("gpt", "gpt[t=1]"), ("o3", "o3[t=0]"), ("baseline/dirichlet", "baseline/dirichlet[seed=0]")]
-    names = names_by_variant(pd.DataFrame(rows, columns=["model", "model_variant"]))
+    names = map_variant_names(pd.DataFrame(rows, columns=["model", "model_variant"]))
     assert names == {
         "gpt[t=0]": "gpt[t=0]",
         "gpt[t=1]": "gpt[t=1]",
@@ -62,15 +62,15 @@ def test_a_model_of_two_variants_is_called_by_its_variant() -> None:
     ],
 )
 def test_conditions_are_said_in_words(options: BlueprintOptions, words: str) -> None:
-    assert condition_words(options.condition) == words
+    assert format_condition(options.condition) == words
 
 
 def test_ways_and_segments_are_said_in_words() -> None:
     way = Way("5", BlueprintOptions().condition)
-    assert way_title(way, several=False) == "With 5 context questions"
-    assert way_title(way, several=True) == "With 5 context questions, asked directly"
-    assert segment_label("country", "Kenya") == "Kenya"
-    assert segment_label("ageGroup", "18-25") == "Age: 18-25"
+    assert format_way_heading(way, several=False) == "With 5 context questions"
+    assert format_way_heading(way, several=True) == "With 5 context questions, asked directly"
+    assert format_segment_label("country", "Kenya") == "Kenya"
+    assert format_segment_label("ageGroup", "18-25") == "Age: 18-25"
 
 
 @pytest.mark.parametrize(
