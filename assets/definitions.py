@@ -7,12 +7,12 @@ import dagster as dg
 # Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
-from assets import loaded
+from assets import plugin_assets
 from assets.evaluations.queue_sensor import build_queue_sensor
 from assets.games.night import GAMES_SCHEDULES
 from assets.games.roll_ups import GAMES_JOBS, GAMES_SENSORS, games_pipeline
+from assets.preference.score_assets import PREFERENCE_JOBS
 from assets.preference.vote_sensor import PREFERENCE_SENSORS
-from assets.preference.voted_scores import PREFERENCE_JOBS
 from assets.qa.night import QA_SCHEDULES
 from assets.qa.roll_ups import QA_JOBS, QA_SENSORS, qa_night, qa_pipeline
 from assets.rubric.night import RUBRIC_SCHEDULES
@@ -23,7 +23,7 @@ from dtef_pipeline.families import PLUGIN_FAMILIES
 
 __all__ = ["defs"]
 
-_PLUGIN = [loaded.load_family_assets(one.name) for one in PLUGIN_FAMILIES]
+_PLUGIN = [plugin_assets.load_family_assets(one.name) for one in PLUGIN_FAMILIES]
 _SCORING = [
     games_pipeline,
     rubric_pipeline,
@@ -37,7 +37,7 @@ _SCORING = [
 _QUEUE = build_queue_sensor(_SCORING)
 
 defs = dg.Definitions(
-    **loaded.collect_plugin_assets(*loaded.EVERY_FAMILY),
+    **plugin_assets.collect_plugin_assets(*plugin_assets.EVERY_FAMILY),
     jobs=[*SURVEY_JOBS, *RUBRIC_JOBS, *QA_JOBS, *GAMES_JOBS, *PREFERENCE_JOBS, *(job for one in _PLUGIN for job in one.jobs)],
     schedules=[
         *SURVEY_SCHEDULES,

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import dagster as dg
 
-from assets import loaded
+from assets import plugin_assets
 from assets.engine.roll_up_names import (
     GAMES_ROLL_UP_NAMES,
     PREFERENCE_ROLL_UP_NAMES,
@@ -25,7 +25,7 @@ from assets.stage.dagster_internals import (
     use_code_location,
     watch_steps,
 )
-from assets.stage.failure_words import describe_stage_failure, parse_partition_failures
+from assets.stage.failure_text import describe_stage_failure, parse_partition_failures
 from assets.stage.partitions import PROCESS_TAG, build_partition_tags, format_failures, process_of
 from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
@@ -39,7 +39,7 @@ from resources.failures import add_remedy
 from resources.responses.processes import Process
 from resources.settings import find_shipped
 
-# Written out, so that a command waits for the modules of its own family alone; a test says when they differ from what is loaded.
+# Written out, so that a command waits for the modules of its own family alone; a test says when they differ from what is plugin_assets.
 STAGE_NAMES = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
 QA_STAGE_NAMES = ["qa_items", "qa_prompts", "qa_responses", "qa_judgements", "qa_executions", "qa_scores"]
 GAMES_STAGE_NAMES = ["scenario_items", "episode_prompts", "episodes", "episode_scores"]
@@ -177,7 +177,7 @@ def _run(
 def _load_definitions(names: frozenset[str]) -> dg.Definitions:
     """Those of the family that has these assets, or of all."""
     families = [family for family, own in _STARTED.items() if names <= own]
-    return dg.Definitions(**loaded.collect_plugin_assets(*(families or loaded.EVERY_FAMILY)))
+    return dg.Definitions(**plugin_assets.collect_plugin_assets(*(families or plugin_assets.EVERY_FAMILY)))
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> None:

@@ -23,8 +23,8 @@ import pandas as pd
 from dtef_pipeline.boards.boards import board, load_evidence
 from dtef_pipeline.boards.comparisons import compare_all_pairs
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.observe import MIN_N
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
+from dtef_pipeline.survey.observations import MIN_N
 from dtef_pipeline.survey.scoring.metrics import js
 from tests.made.world_tables import connection, marginals
 from tests.made.worlds import COUNTRIES, SINGLE, Design, Floats, Survey, World

@@ -22,9 +22,9 @@ from scipy.signal import lfilter
 
 from benchmarks.coverage import GD3
 from dtef_pipeline.drift.evidence import BASELINE
-from dtef_pipeline.drift.judged import JudgedPanel, PairCodes, Standing
 from dtef_pipeline.drift.night import Scores, compute_night
 from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.panel_verdicts import JudgedPanel, PairCodes, Standing
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.snapshots import Snapshot, build_panels
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from dtef_pipeline.survey.reading.distribution import ParsedResponse
 from dtef_pipeline.survey.reading.parsing import Reading, parse_response
+from dtef_pipeline.text.json_values import LOOK_BACK_IN_JSON
 from dtef_pipeline.text.plain import LOOK_BACK
-from dtef_pipeline.text.structured import LOOK_BACK_IN_JSON
 
 STATUSES = ("ok", "unparseable", "wrong_length", "refused", "missing")
 OPTIONS: tuple[tuple[str, ...] | None, ...] = (

@@ -27,7 +27,7 @@ def library_pass(survey: Path, round_id: str) -> None:
 def _library_ingest(house, sources, round_id):  # type: ignore[no-untyped-def]
     import pyarrow.compute as pc
 
-    from dtef_pipeline.survey.observe import observe
+    from dtef_pipeline.survey.observations import observe
     from dtef_pipeline.survey.scoring.references import compute_reference_scores
 
     source, survey = sources.read(round_id)
@@ -113,8 +113,8 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
     import pyarrow as pa
 
     from dtef_pipeline.boards.cells import TARGETS
-    from dtef_pipeline.boards.held import copy_into_memory
-    from dtef_pipeline.survey.boards.linked import build_question_batteries
+    from dtef_pipeline.boards.memory_tables import copy_into_memory
+    from dtef_pipeline.survey.boards.question_links import build_question_batteries
     from dtef_pipeline.survey.boards.views import CODED, HELD
     from dtef_pipeline.survey.keys import KEYS
     from resources.settings import Settings
@@ -137,9 +137,9 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
 
 def _views(tables: Any, targets: str) -> dict[str, Any]:
     from dtef_pipeline.boards.boards import load_evidence
-    from dtef_pipeline.boards.held import open_memory_copy
-    from dtef_pipeline.survey.boards.published import PUBLISHED
-    from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+    from dtef_pipeline.boards.memory_tables import open_memory_copy
+    from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
+    from dtef_pipeline.survey.boards.survey_views import PUBLISHED
     from dtef_pipeline.survey.boards.views import build_published_tables
 
     options = SurveyBoardOptions(targets=targets)
@@ -155,7 +155,7 @@ def _library_costs_drift_and_site(house: Any) -> None:
     from dtef_pipeline.drift.settings import DriftSettings
     from dtef_pipeline.sites import make_site
     from dtef_pipeline.survey.drift_subject import SUBJECT
-    from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
+    from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
 
     with house.connect() as connection:
         house.write("costs", costs(connection, "survey", SURVEY_CALL_TABLES, lambda keys: house.read("costs")), family="survey")

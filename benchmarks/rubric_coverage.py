@@ -27,7 +27,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.rubric.board import board
-from dtef_pipeline.rubric.runs_compared import compare_runs
+from dtef_pipeline.rubric.run_comparison import compare_runs
 from dtef_pipeline.statistics.agreement import agreement, alpha
 
 Numbers = npt.NDArray[np.float64]

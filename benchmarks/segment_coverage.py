@@ -25,10 +25,10 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.experiments import compare_conditions
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.segment_results import compute_segment_results
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import ConditionModel
-from dtef_pipeline.survey.observe import MIN_N
+from dtef_pipeline.survey.observations import MIN_N
 from dtef_pipeline.survey.scoring.metrics import js
 from tests.made.world_tables import LEVEL, Way, connection, marginals, scores, survey_responses
 from tests.made.worlds import SINGLE, Design, Floats, Survey, World

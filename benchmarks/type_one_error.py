@@ -41,8 +41,8 @@ from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.consistency import estimate_consistency
 from dtef_pipeline.survey.boards.experiments import compare_conditions
 from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import ConditionModel
 from tests.made.world_tables import LEVEL, Way, connection, scores
 from tests.made.worlds import GOOD, TYPICAL, Design, Errors, Survey, World

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from dtef_pipeline.identity import digest
+from dtef_pipeline.preference.pair_counts import PlayersPair
 from dtef_pipeline.preference.vote_records import record_line, void_id
-from dtef_pipeline.preference.who_met import PlayersPair
 from resources.settings import Settings
 from resources.votes.vote_files import export_votes
 from resources.votes.vote_store import VoteStore

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from resources.added_functions import added_functions
+from resources.plugin_functions import added_functions
 from resources.script_engine import ScriptEngine, has_script_engine
 
 

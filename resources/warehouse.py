@@ -28,7 +28,7 @@ from dtef_pipeline import families
 from dtef_pipeline.errors import UnreadableFile, WarehouseError
 from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import TableSpec, strip_descriptions
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.failures import reason
 from resources.file_systems import delete_folder, fill, has_file, open_root, upload
 from resources.parquet_files import build_dataset, describe_schema_difference, encode_folder_columns, find_fault, read_file

@@ -15,7 +15,7 @@ import dtef_pipeline
 from dtef_pipeline.families import SHARED_TABLES
 from dtef_pipeline.identity import digest
 from dtef_pipeline.site.paths import board_page
-from resources.written_pages import SiteWriteResult, find_site_folder, listed_pages, write_pages
+from resources.site_writer import SiteWriteResult, find_site_folder, listed_pages, write_pages
 
 if TYPE_CHECKING:
     from dtef_pipeline.site.family_view import FamilySite

@@ -130,7 +130,7 @@ class TestWheel:
     def test_the_definitions_and_the_shipped_models_load_from_it(self, installed: Path, tmp_path: Path) -> None:
         code = (
             "import assets.definitions as d; from resources.settings import shipped; from assets.stage.resources import Store\n"
-            "from assets.stage.asked import models_of\n"
+            "from assets.stage.request_batches import models_of\n"
             "print(d.__file__); print(len(list(d.defs.resolve_all_job_defs()))); print(shipped('rounds') / 'S1')\n"
             "print('baselines' in models_of(Store()).collections)"
         )

@@ -10,7 +10,7 @@ import pytest
 
 from dtef_pipeline.survey.model import Answer, Question, Segment
 from dtef_pipeline.survey.model import Survey as ReadSurvey
-from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.observations import observe
 from dtef_pipeline.survey.scoring.score import score_predictions
 from tests.made.predictions import predictions_of
 from tests.made.world_tables import question_texts, scores, survey_responses

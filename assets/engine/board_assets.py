@@ -7,8 +7,8 @@ import dagster as dg
 import pyarrow.compute as pc
 
 from assets.stage.partitions import markdown, roll_up
-from assets.stage.published import published, require_made
 from assets.stage.resources import Store
+from assets.stage.table_publishing import published, require_made
 from dtef_pipeline.family.record import Family, FamilyBoard, Preview
 from dtef_pipeline.family.stage import Tables
 

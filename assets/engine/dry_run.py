@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from assets.engine.stage_inputs import Shared, StageInputs, is_first_snapshot_stage
 from assets.stage.snapshots import require_snapshot
+from dtef_pipeline.asking.call_plan import PlannedCalls, PlannedTotals, prompt_tokens
 from dtef_pipeline.asking.embeddings import hash_text, split_text_batches
 from dtef_pipeline.asking.episodes import Episode, Played, index_responses, split_into_windows
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.planned_calls import PlannedCalls, PlannedTotals, prompt_tokens
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Message, Request, Response
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
@@ -30,7 +30,7 @@ from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Foreseen, Lengths, Stage, Tables, concatenate_tables
 from resources.gateway.embedder import NOTHING_EMBEDDED, EmbeddingResult
-from resources.known_models import known_models
+from resources.model_catalog import known_models
 from resources.responses.store import RESPONSES, ModelInStore, ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse

@@ -10,18 +10,18 @@ from assets.engine.family_nights import NightPlan, build_night_schedule
 from assets.engine.part_files import all_stages, build_file_source
 from assets.engine.site_report import report
 from assets.engine.stage_assets import stage_assets
-from assets.stage.asked import load_store_models
 from assets.stage.family_costs import build_costs_asset
 from assets.stage.family_drift import FamilyDrift, build_drift_assets
-from assets.stage.noted_files import list_partitions
+from assets.stage.file_notes import list_partitions
+from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.family.item_scores import OVERALL, compute_item_boards
 from dtef_pipeline.family.item_subject import item_subject
 from dtef_pipeline.family.record import Family, FamilyBoard, Preview
 from dtef_pipeline.family.run_settings import PartSettings, run_config
 from dtef_pipeline.family.stage import Stage, Tables
-from dtef_pipeline.text.counted import format_plural
-from dtef_pipeline.text.nearest import filter_by_patterns
+from dtef_pipeline.text.name_matching import filter_by_patterns
+from dtef_pipeline.text.quantity_words import format_plural
 
 
 class FamilyAssets(NamedTuple):

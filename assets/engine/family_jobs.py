@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from assets.engine.roll_up_names import REPORT
-from assets.stage.boards_after import boards_after_run
+from assets.stage.boards_sensor import boards_after_run
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.stage import Stage
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import dagster as dg
 
-from assets.engine.documented_sites import documented_sites
 from assets.engine.roll_up_names import FAMILY_ROLL_UPS, PREFERENCE_ROLL_UP_NAMES, REPORT
+from assets.engine.site_catalog import documented_sites
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
+from resources.site_writer import find_site_folder
 from resources.warehouse_site import write_site
-from resources.written_pages import find_site_folder
 
 _ROLL_UPS = {name for names in FAMILY_ROLL_UPS.values() for name in names} | {*PREFERENCE_ROLL_UP_NAMES}
 _MADE_OF = sorted(_ROLL_UPS - {REPORT})

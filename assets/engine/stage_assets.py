@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from assets.engine.asking import answer_calls, asking
 from assets.engine.settings_config import takes_settings
 from assets.engine.stage_inputs import Shared, StageContext, StageInputs, is_first_snapshot_stage
-from assets.stage.asked import split_batches
 from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
 from assets.stage.night_request import build_freshness_policy
 from assets.stage.partitions import PartitionRun, markdown, split_into_batches, stage
+from assets.stage.request_batches import split_batches
 from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
 from assets.stage.versions import content_version

@@ -9,8 +9,8 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.stage.asked import load_store_models
 from assets.stage.provider_pools import provider_pools
+from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from assets.stage.shared_gateway import command_of
 from dtef_pipeline.asking.models import Models, ModelSpec

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from assets.evaluations.ended_runs import CANCELLED_TAG, add_call_counts, ending
+from assets.evaluations.run_endings import CANCELLED_TAG, add_call_counts, ending
 from assets.evaluations.run_log import DagsterRunLog
 from assets.stage.dagster_internals import MAX_RETRIES_TAG
 from assets.stage.partitions import SNAPSHOT_TAG, build_partition_tags

@@ -10,7 +10,7 @@ from threading import Lock
 import dagster as dg
 from sqlalchemy.exc import SQLAlchemyError
 
-from assets.evaluations.ended_runs import find_failure_reasons
+from assets.evaluations.run_endings import find_failure_reasons
 from assets.stage.dagster_internals import read_event_data
 from dtef_pipeline.errors import StoreError
 from resources.evaluations.evaluation_store import QUEUE_TAG, RunLogEvent

@@ -13,7 +13,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
 from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, compute_game_results
-from dtef_pipeline.games.watched_play import GAMES_WATCHED, find_moved_baselines
+from dtef_pipeline.games.play_drift import GAMES_WATCHED, find_moved_baselines
 
 GAMES_FAMILY = FAMILY_BY_NAME["games"]
 persona_results = build_board_asset(

@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 import dagster as dg
 
-from assets.games.known_games import find_scenario_version, load_known_scenarios
-from assets.stage.noted_files import list_partitions
+from assets.games.game_catalog import find_scenario_version, load_known_scenarios
+from assets.stage.file_notes import list_partitions
 from assets.stage.resources import Store
 from dtef_pipeline.games.entrants import name_opponent_item
 from dtef_pipeline.games.episode_items import GameItem, build_game_items

@@ -1,6 +1,6 @@
 """The place of games on the site, with the rules and personas that this installation knows."""
 
-from assets.games.known_games import known_games
+from assets.games.game_catalog import known_games
 from dtef_pipeline.games.site.family_site import build_games_site
 from dtef_pipeline.site.family_view import FamilySite
 from resources.settings import Settings

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.engine.stage_assets import stage_assets
-from assets.games.known_games import load_known_personas
+from assets.games.game_catalog import load_known_personas
 from assets.games.scenarios import load_scenario_pack, refuse_unapproved, select_game_items
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.request import Request, Response
@@ -42,7 +42,7 @@ from dtef_pipeline.games.exact.decision_points import (
     select_points_to_ask,
 )
 from dtef_pipeline.games.exact.strategy_values import StrategyOptions, build_strategy_rows, merge_strategy_values
-from dtef_pipeline.games.foreseen import MostTurns, write_legal_text
+from dtef_pipeline.games.game_estimate import MostTurns, write_legal_text
 from dtef_pipeline.games.pack_files import require_weighable
 from dtef_pipeline.games.packs import Pack, name_failing_adapters
 from dtef_pipeline.games.settings import DECISION_STAGE_SETTINGS, GAMES_STAGE_SETTINGS, DecisionSettings, GamesSettings

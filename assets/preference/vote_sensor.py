@@ -2,10 +2,10 @@
 
 import dagster as dg
 
-from assets.preference.stored_votes import note_votes, read_all_votes
-from assets.preference.voted_scores import preference_roll_ups
+from assets.preference.score_assets import preference_roll_ups
+from assets.preference.vote_assets import note_votes, read_all_votes
 from assets.stage.resources import Store
-from dtef_pipeline.preference.stored_votes import compute_votes_version
+from dtef_pipeline.preference.vote_selection import compute_votes_version
 
 
 @dg.sensor(

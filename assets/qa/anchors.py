@@ -9,17 +9,15 @@ from assets.engine.asking import asking
 from assets.engine.settings_config import takes_settings
 from assets.qa.files import QA_GROUP
 from assets.qa.stages import QA_JUDGEMENTS_STAGE, judge_limits, resolve_run_arbiter
-from assets.stage.asked import load_store_models
-from assets.stage.judged_again import build_anchor_result, store_anchor_rows
+from assets.stage.anchor_results import build_anchor_result, store_anchor_rows
 from assets.stage.panel_drift import load_drift_section
 from assets.stage.partitions import roll_up
+from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import play, split_into_windows
-from dtef_pipeline.drift.anchored import judge_drift
+from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.qa.judging.arbiter import Arbiter
-from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QaSettings
-from dtef_pipeline.qa.tables import QA_ANCHORS
-from dtef_pipeline.qa.watched_scores import (
+from dtef_pipeline.qa.score_drift import (
     ANCHORS_CHOSEN_FROM,
     QA_WATCHED,
     add_answers,
@@ -27,6 +25,8 @@ from dtef_pipeline.qa.watched_scores import (
     iterate_anchor_looks,
     load_judged_answers,
 )
+from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QaSettings
+from dtef_pipeline.qa.tables import QA_ANCHORS
 
 
 @dg.asset(

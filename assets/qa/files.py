@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from assets.engine.part_files import build_file_source
-from assets.stage.noted_files import AddResult, add_noted, list_partitions
+from assets.stage.file_notes import AddResult, add_noted, list_partitions
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.qa.tables import QA_SPACE
 from resources.item_files import ITEM_NOTES, QaSource

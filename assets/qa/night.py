@@ -9,7 +9,7 @@ from assets.engine.family_nights import NightPlan, build_night_schedule
 from assets.qa.files import list_known_parts
 from assets.qa.lookups import open_retrieval_server
 from assets.qa.stages import resolve_run_arbiter
-from assets.stage.asked import load_store_models
+from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config

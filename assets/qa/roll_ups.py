@@ -12,21 +12,21 @@ from assets.engine.family_jobs import family_jobs, stage_keys
 from assets.engine.site_report import report
 from assets.qa.anchors import qa_anchors
 from assets.qa.files import QA_GROUP
-from assets.qa.known_suites import known_suites
 from assets.qa.stages import QA_STAGES
+from assets.qa.suite_catalog import known_suites
 from assets.stage.checks import asset_check, verdict
 from assets.stage.family_costs import build_costs_asset
 from assets.stage.family_drift import FamilyDrift, build_drift_assets
 from assets.stage.partitions import markdown, roll_up
-from assets.stage.published import published
 from assets.stage.resources import Store
+from assets.stage.table_publishing import published
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
 from dtef_pipeline.qa.result_views import QA_VIEWS
+from dtef_pipeline.qa.score_drift import QA_WATCHED
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
 from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, build_qa_boards
-from dtef_pipeline.qa.watched_scores import QA_WATCHED
 
 QA_FAMILY = FAMILY_BY_NAME["qa"]
 _LARGEST_TOLD = 10

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from assets.engine.stage_assets import stage_assets
 from assets.qa.files import qa_files
-from assets.qa.known_suites import known_suites
 from assets.qa.lookups import LookUpCache
+from assets.qa.suite_catalog import known_suites
 from assets.qa.vectors import VectorCache
-from assets.stage.asked import load_store_models
+from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.episodes import Played
@@ -36,11 +36,11 @@ from dtef_pipeline.family.stage import (
 )
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
-from dtef_pipeline.qa.item_files.added_files import AddedFiles, read_added
 from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
+from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
 from dtef_pipeline.qa.judging.arbiter import Arbiter, choose_arbiter, judge_snapshot
-from dtef_pipeline.qa.judging.judged_rows import (
+from dtef_pipeline.qa.judging.judgement_rows import (
     JUDGED_ITEM_COLUMNS,
     JudgementLook,
     build_judgement_rows,

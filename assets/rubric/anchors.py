@@ -11,28 +11,28 @@ import pyarrow.compute as pc
 from assets.engine.asking import asking
 from assets.engine.settings_config import takes_settings
 from assets.rubric.files import RUBRIC_GROUP
-from assets.stage.asked import load_store_models
-from assets.stage.judged_again import build_anchor_result, store_anchor_rows
+from assets.stage.anchor_results import build_anchor_result, store_anchor_rows
 from assets.stage.panel_drift import load_drift_section
 from assets.stage.partitions import roll_up
+from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import play, split_into_windows
-from dtef_pipeline.drift.anchored import judge_drift
+from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.family.stage import Limits
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.rubric.judge_requests import choose_judges
-from dtef_pipeline.rubric.labels.corrected_rows import load_board_runs, load_label_material
+from dtef_pipeline.rubric.labels.label_corrections import load_board_runs, load_label_material
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHORS
-from dtef_pipeline.rubric.settings import RUBRIC_ANCHOR_SETTINGS, RubricSettings
-from dtef_pipeline.rubric.stages import RUBRIC_JUDGEMENTS_STAGE
-from dtef_pipeline.rubric.watched_drift import (
+from dtef_pipeline.rubric.rubric_drift import (
     NOTHING_TO_JUDGE_AGAIN,
     WATCHED,
     add_anchors,
     build_anchor_rows,
     list_anchor_judgings,
 )
+from dtef_pipeline.rubric.settings import RUBRIC_ANCHOR_SETTINGS, RubricSettings
+from dtef_pipeline.rubric.stages import RUBRIC_JUDGEMENTS_STAGE
 
 USUAL_ANCHORS = 200
 """Pairs of a response and a criterion that are judged again where nothing else is said."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import dagster as dg
 
 from assets.engine.part_files import build_file_source
-from assets.stage.noted_files import AddResult, add_noted, list_partitions
+from assets.stage.file_notes import AddResult, add_noted, list_partitions
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.blueprint.findings import is_left_out_for
@@ -14,9 +14,9 @@ from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, Re
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
-from dtef_pipeline.text.counted import format_count
-from resources.added_functions import added_functions
+from dtef_pipeline.text.quantity_words import format_count
 from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile
+from resources.plugin_functions import added_functions
 from resources.warehouse import Warehouse
 
 RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)

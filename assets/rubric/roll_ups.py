@@ -12,8 +12,8 @@ from assets.engine.family_jobs import family_jobs, stage_keys
 from assets.engine.settings_config import load_family_panel
 from assets.engine.site_report import report
 from assets.rubric.anchors import rubric_anchors
+from assets.rubric.blueprint_sensor import new_blueprint
 from assets.rubric.stages import RUBRIC_STAGES
-from assets.rubric.watched_folder import new_blueprint
 from assets.stage.family_costs import build_costs_asset
 from assets.stage.family_drift import FamilyDrift, build_drift_assets
 from assets.stage.partitions import markdown
@@ -24,18 +24,18 @@ from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.rubric.board import BOARD_READS
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
-from dtef_pipeline.rubric.labels.corrected_rows import CORRECTED_READS, build_corrected_tables
-from dtef_pipeline.rubric.rolled_up import (
+from dtef_pipeline.rubric.labels.label_corrections import CORRECTED_READS, build_corrected_tables
+from dtef_pipeline.rubric.rubric_drift import WATCHED
+from dtef_pipeline.rubric.rubric_roll_ups import (
     CHAMPIONS_READ,
     JUDGED_READ,
     build_agreement_tables,
     build_champions_table,
     build_validity_tables,
 )
-from dtef_pipeline.rubric.runs_compared import build_comparisons_table
+from dtef_pipeline.rubric.run_comparison import build_comparisons_table
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
-from dtef_pipeline.rubric.watched_drift import WATCHED
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 RUBRIC_FAMILY = FAMILY_BY_NAME["rubric"]
 _VIEWS_SHOWN = {view.name: view for view in BOARD_VIEWS}

@@ -16,7 +16,7 @@ from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Replies, Stag
 from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
 from dtef_pipeline.rubric.blueprint.findings import is_left_out_for
 from dtef_pipeline.rubric.functions import prepare_function
-from dtef_pipeline.rubric.labels.labelled_scores import apply_labels
+from dtef_pipeline.rubric.labels.label_scores import apply_labels
 from dtef_pipeline.rubric.point_rows import build_point_rows
 from dtef_pipeline.rubric.score_rows import choose_embedder, select_texts_to_embed
 from dtef_pipeline.rubric.self_preference import remove_own_judges

@@ -7,8 +7,8 @@ import dagster as dg
 import pyarrow as pa
 
 from assets.stage.partitions import markdown, roll_up
-from assets.stage.published import published, require_made
 from assets.stage.resources import Store
+from assets.stage.table_publishing import published, require_made
 from dtef_pipeline.boards.costs import costs
 from dtef_pipeline.family.record import Family
 

@@ -20,9 +20,9 @@ from assets.stage.drift_checks import (
 )
 from assets.stage.panel_drift import load_drift_section, panel_drift
 from assets.stage.partitions import markdown, roll_up
-from assets.stage.published import require_made
 from assets.stage.resources import Store
-from dtef_pipeline.drift.anchored import judge_drift
+from assets.stage.table_publishing import require_made
+from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.drift.models import ModelDrift, compute_model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import build_rule_table

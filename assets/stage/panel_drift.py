@@ -21,7 +21,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, PANEL_KEYS, TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.judging.judges import find_judging_model
-from resources.known_models import known_models
+from resources.model_catalog import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 

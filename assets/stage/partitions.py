@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import dagster as dg
 import pyarrow as pa
 
+from assets.stage.call_counts import CallsOfStage
 from assets.stage.dagster_internals import (
     HIDDEN_TAG_PREFIX,
     LOGS_NOTHING,
@@ -18,10 +19,9 @@ from assets.stage.dagster_internals import (
     log_step_failure,
 )
 from assets.stage.resources import Store
-from assets.stage.told_calls import CallsOfStage
 from assets.stage.versions import Provenance, column_schema, log_together
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.evaluation_calls import CallCounts, StageCalls
 from resources.evaluations.evaluation_store import QUEUE_TAG
 from resources.failures import add_remedy, format_one_line, links

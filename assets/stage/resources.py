@@ -10,9 +10,9 @@ import dagster as dg
 import duckdb
 from pydantic import PrivateAttr
 
+from assets.stage.call_counts import CallsOfStage
 from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX
 from assets.stage.shared_gateway import Command
-from assets.stage.told_calls import CallsOfStage
 from dtef_pipeline.asking.calls import Ask, Then
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget

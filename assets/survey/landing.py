@@ -20,8 +20,8 @@ from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.adapters import read_surveys
 from dtef_pipeline.survey.changes import Changes
 from dtef_pipeline.survey.model import Survey
-from dtef_pipeline.survey.observe import MIN_N
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.survey.observations import MIN_N
+from dtef_pipeline.text.quantity_words import format_count
 from resources.settings import Settings
 from resources.sources import Sources, compute_fingerprint, content_hash, is_still_arriving
 

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets.engine.family_nights import NightPlan, build_night_schedule
-from assets.stage.asked import load_store_models
+from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from assets.survey.panel_file import load_known_panel, with_blueprints
 from assets.survey.rounds import list_known_keys

@@ -15,13 +15,13 @@ from assets.stage.versions import build_observation_tags, content_version, read_
 from dtef_pipeline.errors import SurveyError, WarehouseError
 from dtef_pipeline.identity import partition_key, split_partition_key
 from dtef_pipeline.survey.changes import COMPARED_COLUMNS, Changes, compare_readings, select_losses
+from dtef_pipeline.survey.completeness import ALLOWANCES, require_whole_survey
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
-from dtef_pipeline.survey.observe import MIN_N, ObservedRound, observe
+from dtef_pipeline.survey.observations import MIN_N, ObservedRound, observe
 from dtef_pipeline.survey.quarantine import REASONS
 from dtef_pipeline.survey.shares import remove_multi_select
-from dtef_pipeline.survey.whole import ALLOWANCES, require_whole_survey
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.sources import Source, Sources
 
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name=SPACE.name)

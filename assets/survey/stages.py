@@ -15,7 +15,7 @@ from assets.engine.stage_assets import stage_assets
 from assets.stage.checks import read_keys
 from assets.stage.drift_checks import count_verdicts
 from assets.stage.panel_drift import load_drift_section
-from assets.survey.moved_questions import add_question_texts
+from assets.survey.drift_question_texts import add_question_texts
 from assets.survey.predictor import Predictor, SegmentPredictions, resolve_asked_models
 from assets.survey.round_sources import sources_of
 from assets.survey.rounds import refuse_losses, survey_files
@@ -43,18 +43,18 @@ from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints, list_left_out
 from dtef_pipeline.survey.changes import COPY_COLUMNS, SAME_SURVEY, is_copy
+from dtef_pipeline.survey.completeness import require_whole_survey
 from dtef_pipeline.survey.design_effects import report_design_effect
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.identity import SPACE, make_round_order
-from dtef_pipeline.survey.observe import ObservedRound, observe
+from dtef_pipeline.survey.observations import ObservedRound, observe
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, compute_reference_scores
 from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
 from dtef_pipeline.survey.shares import remove_multi_select
 from dtef_pipeline.survey.stages import RESULTS_STAGE, SCORES_STAGE
-from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
+from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
 from dtef_pipeline.survey.tables import BLUEPRINTS, SURVEY_FINDINGS
-from dtef_pipeline.survey.whole import require_whole_survey
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.sources import content_hash
 from resources.warehouse import Warehouse
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
+from dtef_pipeline.api.documents.document_history import KnownDocuments
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
-from dtef_pipeline.api.documents.versioned_documents import KnownDocuments
-from dtef_pipeline.api.queue.shown_evaluations import EvaluationView, describe_subject, shown_evaluations
+from dtef_pipeline.api.queue.evaluation_views import EvaluationView, describe_subject, shown_evaluations
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import ConfigError, StoreError
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.evaluation_counts import count_unended, last_event_at
 from resources.evaluations.evaluation_store import QUEUE_SENSOR
 from resources.failures import is_damaged

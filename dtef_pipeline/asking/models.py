@@ -24,7 +24,7 @@ from dtef_pipeline.asking.addresses import Address, redact_address
 from dtef_pipeline.asking.selectors import SAMPLING, format_setting, format_settings, split_selector
 from dtef_pipeline.documents import Document, format_in_one_line, read_document
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
 
 COMPUTED = "baseline/"
 """How a model string begins whose predictions are computed from the data, so that no server is asked. `load_models` takes their list."""

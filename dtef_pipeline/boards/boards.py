@@ -16,15 +16,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED
+from dtef_pipeline.boards.board_subject import BoardSubject, Codes, Noise
 from dtef_pipeline.boards.cells import BoardOptions, identify, load_cells, load_scores_by_metric, require_current_scores
 from dtef_pipeline.boards.intervals import board_intervals
-from dtef_pipeline.boards.scored import BoardSubject, Codes, Noise
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import Floats
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.statistics.two_way import fit_effects
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 BY_METRIC = "metric"
 """The view of all metrics side by side; the others are the groups of the keys."""

@@ -19,7 +19,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import build_place_sql, snapshot_order
-from dtef_pipeline.boards.scored import BoardSubject
+from dtef_pipeline.boards.board_subject import BoardSubject
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.seed import SEED

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dtef_pipeline.boards.board_subject import BoardSubject
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.families import BETTER, OTHER, add_families
 from dtef_pipeline.boards.pairs import PairSums, add_model_columns, compare_pairs
-from dtef_pipeline.boards.scored import BoardSubject
 from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.differences import (
     Codes,
@@ -24,7 +24,7 @@ from dtef_pipeline.statistics.differences import (
 from dtef_pipeline.statistics.products import product
 from dtef_pipeline.statistics.rank_bounds import rank_bounds
 from dtef_pipeline.statistics.shared_noise import compute_common_variance
-from dtef_pipeline.text.counted import list_first_names
+from dtef_pipeline.text.quantity_words import list_first_names
 
 _MOST_NAMED = 3
 _OF_PARSED = {

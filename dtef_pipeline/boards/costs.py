@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.asking.request import EMBEDDER, LAST_ERROR, ROLES
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.boards.used_calls import UNKNOWN_COSTS, Calls, FamilyCalls, StoredUsage
+from dtef_pipeline.boards.family_calls import UNKNOWN_COSTS, Calls, FamilyCalls, StoredUsage
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.tables import COSTS, convert_to_schema
 

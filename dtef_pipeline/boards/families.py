@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.boards.board_subject import BoardSubject
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.boards.scored import BoardSubject
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE, holm
 
 OTHER = ("other_model", "other_variant")

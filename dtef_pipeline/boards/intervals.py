@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dtef_pipeline.boards.board_subject import Noise
 from dtef_pipeline.boards.cells import BoardOptions, identify
 from dtef_pipeline.boards.ratios import Grid, build_ratio_grid
-from dtef_pipeline.boards.scored import Noise
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import Estimates, Floats, explain_missing
 

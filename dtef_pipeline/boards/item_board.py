@@ -16,7 +16,7 @@ from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes
 from dtef_pipeline.statistics.rank_bounds import rank_bounds
 from dtef_pipeline.statistics.ranks import rank_numbers
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 RANKED_FROM = 0.9
 """Share of a board's items that a model must have a score for to be ranked: the others may be the hard ones."""

@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 from scipy.special import stdtrit
 
+from dtef_pipeline.boards.board_subject import BoardSubject
 from dtef_pipeline.boards.cells import (
     BoardOptions,
     cells_sql,
@@ -22,11 +23,10 @@ from dtef_pipeline.boards.cells import (
     policy_sql,
     require_current_scores,
 )
-from dtef_pipeline.boards.scored import BoardSubject
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, Floats, estimate_ratios, explain_missing
 from dtef_pipeline.statistics.variance_ratio import estimate_variance_ratio
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 POWER = 0.8
 """Share of cases in which a detectable difference is found by a two-sided test at 5 %."""

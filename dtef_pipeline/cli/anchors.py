@@ -14,22 +14,22 @@ from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.families import describe_table_columns, family_record
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.role_budgets import parse_budgets, resolve_budget_owners
-from dtef_pipeline.cli.started_runs import check_home_path, open_dagster_instance, print_usage, report_run_end
+from dtef_pipeline.cli.stage_runs import check_home_path, open_dagster_instance, print_usage, report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say
-from dtef_pipeline.drift.anchored import judge_drift
+from dtef_pipeline.cli.warehouse_access import open_warehouse, reads_tables
+from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.judging.arbiter import NOBODY
 from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.judge_requests import choose_judges
+from dtef_pipeline.rubric.rubric_drift import NOTHING_TO_JUDGE_AGAIN
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
-from dtef_pipeline.rubric.watched_drift import NOTHING_TO_JUDGE_AGAIN
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.gateway.progress import keep_terminal
-from resources.known_models import known_models
+from resources.model_catalog import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 

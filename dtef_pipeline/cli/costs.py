@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.opened_warehouse import reads_tables, warn_stale
 from dtef_pipeline.cli.terminal import print_rows
+from dtef_pipeline.cli.warehouse_access import reads_tables, warn_stale
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.family.record import Family

@@ -15,9 +15,9 @@ from pathlib import Path
 import click
 from packaging.specifiers import SpecifierSet
 
-from dtef_pipeline.cli.places import Diagnosis, diagnose_absent, diagnose_writable, suggest_other_place
+from dtef_pipeline.cli.place_checks import Diagnosis, diagnose_absent, diagnose_writable, suggest_other_place
 from dtef_pipeline.errors import DtefError, StoreError
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.failures import format_one_line, links
 from resources.settings import Settings, find_shipped
 
@@ -106,8 +106,8 @@ def check_models(settings: Settings) -> Diagnosis:
     """The models file, and which models have their keys. No key is shown."""
     from dtef_pipeline.asking.models import LOCAL_EMBEDDER
     from dtef_pipeline.survey.baselines.names import BASELINES
-    from resources.gateway.askable import find_quick_problem
-    from resources.known_models import known_models
+    from resources.gateway.model_checks import find_quick_problem
+    from resources.model_catalog import known_models
 
     check = "models"
     try:
@@ -137,8 +137,8 @@ def check_panel(settings: Settings) -> Diagnosis:
     from dtef_pipeline.families import FAMILIES
     from dtef_pipeline.survey.baselines.names import BASELINES
     from dtef_pipeline.survey.settings import resolve_panel
-    from resources.gateway.askable import find_quick_problem
-    from resources.known_models import known_models
+    from resources.gateway.model_checks import find_quick_problem
+    from resources.model_catalog import known_models
     from resources.warehouse import Warehouse
 
     if settings.panel is None:
@@ -181,7 +181,7 @@ def check_sandbox(settings: Settings) -> Diagnosis:
 def check_home(settings: Settings) -> Diagnosis:
     """DAGSTER_HOME and its dagster.yaml."""
     from assets.stage.dagster_internals import read_storage_settings
-    from dtef_pipeline.cli.started_runs import describe_outdated_home, describe_start_problem
+    from dtef_pipeline.cli.stage_runs import describe_outdated_home, describe_start_problem
     from resources.failures import describe_start_failure
 
     check, home = "Dagster's home", settings.dagster_home

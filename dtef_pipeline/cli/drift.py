@@ -12,17 +12,17 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.stage.panel_drift import list_family_judges, list_family_scored_models, panel_drift
-from assets.survey.moved_questions import add_question_texts
+from assets.survey.drift_question_texts import add_question_texts
 from dtef_pipeline.asking.snapshot_order import snapshot_order
 from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.families import CommandFamily, describe_table_columns, family_record, require_rolled_up
-from dtef_pipeline.cli.opened_warehouse import NothingToShowError, query_rounds, reads_tables
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.read import list_scored_rounds
 from dtef_pipeline.cli.survey.boards import render_drift
 from dtef_pipeline.cli.terminal import print_rows, say
-from dtef_pipeline.drift.anchored import judge_drift
+from dtef_pipeline.cli.warehouse_access import NothingToShowError, query_rounds, reads_tables
 from dtef_pipeline.drift.checks import drift_checks, list_needed_columns
+from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
@@ -36,7 +36,7 @@ from dtef_pipeline.drift.verdict_text import (
 )
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.text.counted import list_first_names
+from dtef_pipeline.text.quantity_words import list_first_names
 from resources.gateway.progress import waiting
 from resources.settings import Settings
 from resources.warehouse import Warehouse

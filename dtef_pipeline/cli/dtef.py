@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.cli.options import (
     USUAL_FAMILY,
@@ -30,11 +31,10 @@ from dtef_pipeline.cli.options import (
 from dtef_pipeline.cli.plugin.plugin_group import MainCommands
 from dtef_pipeline.cli.preference.preference_group import preference
 from dtef_pipeline.cli.qa.qa_group import of_named_part, qa, resolve_documented_models
-from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.rubric.rubric_group import rubric
+from dtef_pipeline.cli.settings_command import TakesSettings
 from dtef_pipeline.cli.store_commands import export_file, import_file, responses
 from dtef_pipeline.cli.survey.survey_group import survey
-from dtef_pipeline.cli.takes_settings import TakesSettings
 from dtef_pipeline.cli.verbs import ExplainsColumns
 from dtef_pipeline.site.paths import SITE_FOLDER
 from dtef_pipeline.statistics.seed import SEED
@@ -278,14 +278,14 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     \b
     Exit code: 0 done; 1 a line of a survey or a question was left out, or asking failed; 2 a line or the options need mending.
     """
-    from dtef_pipeline.cli import scored_files
+    from dtef_pipeline.cli import score_files
 
     if corpus is not None:
         refuse_others((*given, "corpus"), "--corpus", apart=("family",))
-        sys.exit(scored_files.score_interviews(file, corpus, **given))
+        sys.exit(score_files.score_interviews(file, corpus, **given))
     taken = ("tasks", "trust_answers") if family == "qa" else ()
     refuse_others(taken, f"--family {family}", apart=("family",))
-    sys.exit(scored_files.score_file(family, file, tasks, trust_answers))
+    sys.exit(score_files.score_file(family, file, tasks, trust_answers))
 
 
 @main.command(short_help="Have judges judge stored responses again, to see if they moved.")
@@ -382,13 +382,13 @@ def tokens(name: str | None, role: str | None, remove: bool, output: str) -> Non
     A reviewer gets pairs and votes on them, under the name of the token. An operator does everything else, except what only an admin may:
     void votes, export votes, and read the log of actions. A running API notices changes of the file by itself.
     """
-    from dtef_pipeline.cli.serving import kept_tokens
+    from dtef_pipeline.cli.serving import token_commands
 
     if (name is None) != (role is None and not remove) or (role and remove):
         raise click.UsageError("allowed: no NAME, or NAME with one of --role and --remove.")
     if name is None:
-        kept_tokens.show(output)
+        token_commands.show(output)
     elif role is not None:
-        kept_tokens.add(name, role)
+        token_commands.add(name, role)
     else:
-        kept_tokens.remove(name)
+        token_commands.remove(name)

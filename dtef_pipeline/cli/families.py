@@ -13,16 +13,16 @@ import pyarrow as pa
 from assets.engine.settings_config import load_family_panel
 from dtef_pipeline.boards.cuts import Cuts, select_cut
 from dtef_pipeline.boards.family_views import BoardView
-from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, warn_mixed, warn_stale
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.terminal import print_rows, whole_frame
+from dtef_pipeline.cli.warehouse_access import NothingToShowError, reads_tables, warn_mixed, warn_stale
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME, TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import build_command_settings
 from dtef_pipeline.tables import description
-from dtef_pipeline.text.nearest import filter_by_patterns as filter_by_patterns
+from dtef_pipeline.text.name_matching import filter_by_patterns as filter_by_patterns
 from resources.settings import Settings
 from resources.warehouse import Warehouse, build_family_levels
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
+from dtef_pipeline.cli.estimate_table import open_response_store, print_estimate
 from dtef_pipeline.cli.families import family_commands
-from dtef_pipeline.cli.opened_warehouse import list_stored_keys, open_warehouse
 from dtef_pipeline.cli.options import exit_after, refuse_estimate_of_judging
-from dtef_pipeline.cli.planned_table import open_response_store, print_estimate
 from dtef_pipeline.cli.role_budgets import apply_budgets
-from dtef_pipeline.cli.started_runs import (
+from dtef_pipeline.cli.settings_command import RunFlags
+from dtef_pipeline.cli.stage_runs import (
     StagesRun,
     check_home_path,
     describe_unanswered,
@@ -24,15 +24,15 @@ from dtef_pipeline.cli.started_runs import (
     require_imported,
     start_stages,
 )
-from dtef_pipeline.cli.takes_settings import RunFlags
 from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.cli.warehouse_access import list_stored_keys, open_warehouse
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import budgets_of, run_config
 from dtef_pipeline.family.stage import Stage
-from dtef_pipeline.text.counted import format_count
-from resources.known_models import known_models
+from dtef_pipeline.text.quantity_words import format_count
+from resources.model_catalog import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 

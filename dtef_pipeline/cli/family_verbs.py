@@ -14,26 +14,26 @@ import pandas as pd
 from pyarrow.fs import FileType
 
 from dtef_pipeline.cli.families import family_commands, family_record, filter_by_patterns, show_view
-from dtef_pipeline.cli.opened_warehouse import list_stored_keys, open_warehouse, warn_skipped
 from dtef_pipeline.cli.options import USUAL_FAMILY
-from dtef_pipeline.cli.started_runs import check_home_path, open_dagster_instance, refresh_boards
+from dtef_pipeline.cli.stage_runs import check_home_path, open_dagster_instance, refresh_boards
 from dtef_pipeline.cli.terminal import compute_terminal_fit, say
+from dtef_pipeline.cli.warehouse_access import list_stored_keys, open_warehouse, warn_skipped
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME, SHARED_TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.text.counted import format_count, format_plural
+from dtef_pipeline.text.quantity_words import format_count, format_plural
 from resources.blueprint_files import clear_tables
 from resources.gateway.progress import keep_terminal, waiting
 from resources.notes import Notes
 from resources.settings import Settings
+from resources.site_writer import find_site_folder
 from resources.warehouse import Warehouse
 from resources.warehouse_site import write_site
-from resources.written_pages import find_site_folder
 
 if TYPE_CHECKING:
     from assets.launch import LaunchResult
-    from assets.stage.noted_files import AddResult
+    from assets.stage.file_notes import AddResult
 
 
 class Addition(Protocol):
@@ -210,7 +210,7 @@ def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
     warehouse = open_warehouse()
     with keep_terminal():
         with waiting("looking at what is known"):
-            from assets.stage.noted_files import remove_files  # takes seconds
+            from assets.stage.file_notes import remove_files  # takes seconds
         with open_dagster_instance() as instance:
             parts = _find_known_parts(instance, warehouse, stored, files)
             if not parts:
@@ -241,7 +241,7 @@ def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
 
 def _find_known_parts(instance: Any, warehouse: Warehouse, family: Family, files: FamilyFiles) -> dict[str, list[str]]:
     """The partitions that Dagster's instance, the warehouse or a note knows, by the names that `remove` takes."""
-    from assets.stage.noted_files import list_partitions
+    from assets.stage.file_notes import list_partitions
 
     space = family.space
     keys = [*list_partitions(instance, space), *list_stored_keys(warehouse, family)]
@@ -279,7 +279,7 @@ def describe_board_update(warehouse: Warehouse, family: Family) -> str:
     if boards_left:
         return f"boards and pages follow at the next `dtef {family.name} board --refresh`"
     if warehouse.fs.get_file_info(find_site_folder(warehouse)).type != FileType.NotFound:
-        from assets.engine.documented_sites import documented_sites
+        from assets.engine.site_catalog import documented_sites
 
         write_site(warehouse, documented_sites(warehouse, Settings.read_environment()))
     return "nothing is scored any more: boards and pages went too"

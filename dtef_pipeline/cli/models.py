@@ -14,8 +14,8 @@ from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.transcripts.remote import normalise_model_string
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.baselines.names import BASELINES
-from resources.gateway.askable import resolve_route
-from resources.known_models import known_models
+from resources.gateway.model_checks import resolve_route
+from resources.model_catalog import known_models
 from resources.settings import Settings
 
 

@@ -12,17 +12,17 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
-from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.terminal import compute_terminal_fit
+from dtef_pipeline.cli.warehouse_access import reads_tables
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.blueprint.export import write_weval_yaml
-from dtef_pipeline.text.counted import format_count, list_first_names
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from resources.file_systems import write_text
 from resources.gateway.progress import waiting
 from resources.settings import Settings
+from resources.site_writer import PAGES_LIST, SiteWriteResult, make_foreign_check, write_pages
 from resources.warehouse import TABLES, Warehouse
-from resources.written_pages import PAGES_LIST, SiteWriteResult, make_foreign_check, write_pages
 
 _FILES_NAMED = 5
 
@@ -97,7 +97,7 @@ def _rename_duplicates(rows: pa.Table) -> pa.Table:
 def report(warehouse: Warehouse, out: Path) -> None:
     """Write the site into a folder, or into a zip file. Raises ConfigError where another file is in the way."""
     # Not imported above: the other commands that read make no pages.
-    from assets.engine.documented_sites import documented_sites
+    from assets.engine.site_catalog import documented_sites
     from dtef_pipeline.site.paths import FRONT_PAGE
     from dtef_pipeline.sites import list_results_tables, list_site_tables, make_site
 

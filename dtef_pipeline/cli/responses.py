@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.opened_warehouse import list_stored_keys, open_warehouse
 from dtef_pipeline.cli.qa.qa_run import chosen_parts
 from dtef_pipeline.cli.terminal import print_table, say, whole_frame
+from dtef_pipeline.cli.warehouse_access import list_stored_keys, open_warehouse
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.qa.answering import filter_with_messages
-from dtef_pipeline.qa.item_files.imported_answers import (
+from dtef_pipeline.qa.item_files.answer_import import (
     ImportedFile,
     ImportRules,
     build_imported_responses,
@@ -33,11 +33,16 @@ from dtef_pipeline.qa.prompt_rows import AskSettings, build_part_prompts
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.text.counted import format_count, list_first_names
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from resources.evaluations.run_manifests import describe_this_run
 from resources.responses.files import export_responses, import_responses
-from resources.responses.forgotten import ResponseSelection, remove_responses_by_key, select_response_keys, sum_removed_cost
+from resources.responses.response_removal import (
+    ResponseSelection,
+    remove_responses_by_key,
+    select_response_keys,
+    sum_removed_cost,
+)
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse

@@ -8,10 +8,10 @@ from typing import Any
 
 from dtef_pipeline.asking.models import Models, resolve_known_selector
 from dtef_pipeline.asking.request import ROLES
-from dtef_pipeline.cli.takes_settings import RunFlags
+from dtef_pipeline.cli.settings_command import RunFlags
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import FamilySettings, build_settings
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
 
 
 def parse_budgets(costs: Sequence[str], calls: Sequence[str], tokens: Sequence[str] = ()) -> dict[str, Any]:

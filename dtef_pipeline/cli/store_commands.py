@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.options import (
     existing_path,
     family_option,
@@ -20,7 +21,6 @@ from dtef_pipeline.cli.options import (
     whole_number,
     writes_a_table,
 )
-from dtef_pipeline.cli.reported import reports_errors
 
 _WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 of_admin = click.option(
@@ -63,7 +63,7 @@ def responses(
     dtef responses --empty --model gpt-4.1-mini --forget   forgets them
     """
     from dtef_pipeline.cli import responses
-    from resources.responses.forgotten import ResponseSelection
+    from resources.responses.response_removal import ResponseSelection
 
     when = [moment and moment.replace(tzinfo=UTC) for moment in (since, before)]
     which = ResponseSelection(empty, truncated, models, snapshots, *when)

@@ -23,7 +23,7 @@ from dtef_pipeline.report.terminal import (
     render,
     wrap_line,
 )
-from dtef_pipeline.text.counted import list_first_names
+from dtef_pipeline.text.quantity_words import list_first_names
 
 _ROWS_NAMED = 5
 """Rows that are named before a note on them."""

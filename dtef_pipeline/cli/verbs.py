@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import click
 
+from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.options import (
     Option,
     as_json,
@@ -23,9 +24,8 @@ from dtef_pipeline.cli.options import (
     options,
     writes_a_table,
 )
-from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
-from dtef_pipeline.text.counted import format_plural
+from dtef_pipeline.cli.settings_command import TakesSettings, split_given
+from dtef_pipeline.text.quantity_words import format_plural
 
 
 class Commands(click.Group):

@@ -25,7 +25,7 @@ from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import PARTITION_DRIFT
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 Codes = npt.NDArray[np.integer[Any]]
 

@@ -29,15 +29,15 @@ from dtef_pipeline.drift.changes import (
     parse_changes,
 )
 from dtef_pipeline.drift.history import Histories, History
-from dtef_pipeline.drift.judged import JudgedPanel, PairCodes, Standing
 from dtef_pipeline.drift.night import Night, compute_night
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import Paired
+from dtef_pipeline.drift.panel_verdicts import JudgedPanel, PairCodes, Standing
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.snapshots import Snapshot, build_panels, parse_rate
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
-from dtef_pipeline.text.counted import list_first_names
+from dtef_pipeline.text.quantity_words import list_first_names
 
 _MOST_NAMED = 3
 _NEARLY_ALL = 0.95

@@ -13,7 +13,7 @@ from dtef_pipeline.asking.models import is_computed, strip_settings
 from dtef_pipeline.documents import Part
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.text.counted import list_first_names
+from dtef_pipeline.text.quantity_words import list_first_names
 
 _MOST_NAMED = 3
 ALL_OTHERS = ""

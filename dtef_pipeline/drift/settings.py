@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.documents import Document, Part, read_document
 from dtef_pipeline.drift.options import ALL_OTHERS, WatchOptions
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
 
 DRIFT_SECTION = "drift"
 Named = Iterable[tuple[str, str]]

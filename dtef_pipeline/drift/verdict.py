@@ -16,7 +16,7 @@ from dtef_pipeline.drift.outages import NOT_OFF, Off, find_off_nights
 from dtef_pipeline.drift.paired import ItemShift, Paired, paired
 from dtef_pipeline.drift.verdict_tables import EVIDENCE
 from dtef_pipeline.drift.verdict_text import describe_early
-from dtef_pipeline.text.counted import list_first_names
+from dtef_pipeline.text.quantity_words import list_first_names
 
 Floats = npt.NDArray[np.float64]
 _OWN, _OTHERS = 2 / 3, 1 / 3

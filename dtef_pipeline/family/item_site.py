@@ -11,12 +11,12 @@ import pandas as pd
 from dtef_pipeline.family.item_scores import BY_PART, OVERALL, build_scores_sql
 from dtef_pipeline.family.item_subject import item_subject
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import rename_variants
 from dtef_pipeline.site.content import Column, Estimate, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
 from dtef_pipeline.site.verdict_sentences import describe_best_of_models
-from dtef_pipeline.text.counted import format_count, format_plural
+from dtef_pipeline.text.quantity_words import format_count, format_plural
 
 _ITEM_MEASURE = "Mean score over items, 0-1, higher is better"
 _FURTHER_COLUMNS = (

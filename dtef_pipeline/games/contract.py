@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
 
 IllegalKind = Literal["illegal", "unparsed", "refused"]
 EpisodeOutcome = Literal["win", "loss", "draw", "unsolved", "agreement", "no_agreement"]

@@ -9,8 +9,8 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import find_baseline, list_baselines
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona, Player
-from dtef_pipeline.text.counted import format_count, list_first_names
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
 _MOST_BASELINES_LISTED = 12
 

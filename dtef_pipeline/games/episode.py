@@ -11,7 +11,7 @@ from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Chooses, GameTrace, find_baseline, make_baseline_rng
 from dtef_pipeline.games.episode_items import GameItem
-from dtef_pipeline.games.in_play import GameInPlay, decode_trace, hash_trace
+from dtef_pipeline.games.game_in_play import GameInPlay, decode_trace, hash_trace
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Player
 from dtef_pipeline.identity import digest

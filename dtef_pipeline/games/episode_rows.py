@@ -16,7 +16,7 @@ from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.games.contract import GameMove, GameTrace
 from dtef_pipeline.games.episode import GameEpisode, LeaguePlan, Match
 from dtef_pipeline.games.episode_items import filter_still_valid, truth_id
-from dtef_pipeline.games.in_play import count_seat, encode_trace, hash_trace
+from dtef_pipeline.games.game_in_play import count_seat, encode_trace, hash_trace
 from dtef_pipeline.games.personas import Player
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.games.contract import GameMetric, NobodyWins
 from dtef_pipeline.games.episode_items import KnowsDeals
 from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
-from dtef_pipeline.games.in_play import FORFEIT_FLAG
+from dtef_pipeline.games.game_in_play import FORFEIT_FLAG
 from dtef_pipeline.games.manifest import SEVERITY_WEIGHTS
 from dtef_pipeline.games.metrics import (
     OVER_OPTIMAL,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import GameMetric
 from dtef_pipeline.games.manifest import SEVERITY_WEIGHTS
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
 
 SHARE_UNIT = "share"
 """The unit of metrics that lie on 0-1 by their nature."""

@@ -15,11 +15,11 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Illegal, find_baseline, list_baselines, make_baseline_rng
 from dtef_pipeline.games.episode import replay
 from dtef_pipeline.games.episode_scores import select_pack_metrics
-from dtef_pipeline.games.in_play import FORFEIT_FLAG, TURN_LIMIT_FLAG, GameInPlay, decode_trace, encode_trace, hash_trace
+from dtef_pipeline.games.game_in_play import FORFEIT_FLAG, TURN_LIMIT_FLAG, GameInPlay, decode_trace, encode_trace, hash_trace
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.metrics import require_composite
 from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters, list_lacking_names, pack
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
 
 MANIFEST_FOLDERS = ("data/scenarios", "scenarios")
 PLAYBOOKS = "docs/scenarios"

@@ -13,7 +13,7 @@ from typing import Any
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.games.contract import Scenario
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
 
 ADAPTERS_GROUP = "dtef.scenarios"
 OfManifest = Callable[[ScenarioManifest], Scenario[Any]]

@@ -12,7 +12,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, ONLY_COMMAND, ONLY_PANEL, RunSettings, Setting
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import BASELINE_PREFIX
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
 
 GAMES_PANEL_SECTION = "games"
 MOST_ASKED_EPISODES = 100_000

@@ -14,7 +14,7 @@ from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnd
 from dtef_pipeline.games.exact.strategies import Strategy
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import find_action, read_command
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 SMALL_BETS = ("bet", "raise")
 """The commands that put in more than the other seat has."""

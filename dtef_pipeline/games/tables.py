@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from dtef_pipeline.boards.used_calls import FamilyCalls, calls_by_key
+from dtef_pipeline.boards.family_calls import FamilyCalls, calls_by_key
 from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import (
     ANSWERED_AT_FIELD,

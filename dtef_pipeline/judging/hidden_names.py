@@ -31,7 +31,7 @@ from dtef_pipeline.asking.makers import (
     get_known_maker,
 )
 from dtef_pipeline.errors import NameLeak
-from dtef_pipeline.text.folded import fold_text, skip_marks
+from dtef_pipeline.text.folding import fold_text, skip_marks
 
 MODEL_HIDDEN, COMPANY_HIDDEN, PROVIDER_HIDDEN = "[model]", "[company]", "[provider]"
 """What stands in the place of a name."""

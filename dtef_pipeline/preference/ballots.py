@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from dtef_pipeline.errors import BallotError
 from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION, MOST_CONFIDENT, Choice
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 BALLOT_FIELDS = ("pair_id", "reviewer_id", "choice", "confidence", "justification")

@@ -10,7 +10,7 @@ from dtef_pipeline.errors import SourceError
 from dtef_pipeline.preference.ballots import LONGEST_ID, is_id
 from dtef_pipeline.preference.vote_files import FileVote, iterate_file_votes, iterate_json_lines, require_id, require_text
 from dtef_pipeline.preference.votes import Choice, PairedResponse, Side, VotePair, make_paired_response, vote_pair
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 ELSEWHERE = "elsewhere"
 """The family of responses that no family of this software asked for."""

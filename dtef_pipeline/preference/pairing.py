@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.hidden_names import Blinding
-from dtef_pipeline.preference.blinded_pair import normalize_for_comparison
+from dtef_pipeline.preference.pair_blinding import normalize_for_comparison
 from dtef_pipeline.preference.votes import PairedResponse, VotePair, vote_pair
 
 _Candidates = tuple[PairedResponse, PairedResponse]

@@ -22,7 +22,7 @@ from dtef_pipeline.statistics.clustered_errors import (
     list_dependences,
 )
 from dtef_pipeline.statistics.strength_graph import find_unbeaten, number_strong_groups
-from dtef_pipeline.text.counted import format_count, format_plural, list_first_names
+from dtef_pipeline.text.quantity_words import format_count, format_plural, list_first_names
 
 _PLAYERS_NAMED = 3
 

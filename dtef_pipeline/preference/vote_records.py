@@ -27,7 +27,7 @@ from dtef_pipeline.preference.votes import (
     VotePair,
     make_paired_response,
 )
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 LINE_SCHEMA = 1

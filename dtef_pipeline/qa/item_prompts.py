@@ -23,7 +23,7 @@ from dtef_pipeline.qa.item_files.mmlu import CHOICE_TYPE
 from dtef_pipeline.qa.item_files.splits import ONE_PART
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.option_order import rotate_options, rotate_order
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 PROMPTED_TYPES = (CHOICE_TYPE, NUMBER_TYPE, CODE_TYPE)
 ROOM_FOR_WORKING = 1024

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from dtef_pipeline.qa.item_files.rows import has_invalid_text
 from dtef_pipeline.qa.model import ItemError
-from dtef_pipeline.text.beginning import shorten_to_line
+from dtef_pipeline.text.first_line import shorten_to_line
 
 METRIC_PLACE = "metric"
 """Where an error about a metric is, for callers that know no file: those that do put file and line in its place."""

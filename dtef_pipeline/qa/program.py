@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS, CheckResult, SandboxTask
-from dtef_pipeline.qa.reading.run_on import END_MARK
+from dtef_pipeline.qa.reading.reply_end import END_MARK
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_EXECUTIONS, QA_RESPONSE_KEY
 from dtef_pipeline.text.plain import strip_thinking
 

@@ -18,7 +18,7 @@ from dtef_pipeline.qa.item_files.item_rows import read_stored_examples, read_sto
 from dtef_pipeline.qa.item_prompts import PROMPTED_TYPES, build_item_prompt
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.tables import QA_CONTEXT, QA_PROMPTS, QA_RETRIEVAL
-from dtef_pipeline.qa.transcripts.cited_prompt import CITED_ANSWER_TOKENS, build_cited_messages, build_cited_schema
+from dtef_pipeline.qa.transcripts.citation_prompt import CITED_ANSWER_TOKENS, build_cited_messages, build_cited_schema
 from dtef_pipeline.qa.transcripts.metadata import (
     FILE_FIELD,
     METADATA_COLUMNS,
@@ -30,7 +30,7 @@ from dtef_pipeline.qa.transcripts.metadata import (
 from dtef_pipeline.qa.transcripts.remote import REMOTE, LookUp
 from dtef_pipeline.qa.transcripts.retrieval_scores import RetrievalScores, compute_retrieval_scores, find_relevant_ids
 from dtef_pipeline.qa.transcripts.retriever import RETRIEVERS, EmbedTexts, Retrieval, Retriever, make_retriever, match_filter
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
 
 RETRIEVERS_KNOWN = (*RETRIEVERS, REMOTE)
 _SHOWN_CHUNKS = re.compile(

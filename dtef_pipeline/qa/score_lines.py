@@ -18,8 +18,8 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.metric import require_unique_keys
 from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
 from dtef_pipeline.qa.scorers import describe_scorers, find_scorer, list_scorer_names, make_unscored_scorer
-from dtef_pipeline.text.beginning import shorten_to_line
-from dtef_pipeline.text.counted import format_count, list_first_names
+from dtef_pipeline.text.first_line import shorten_to_line
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
 MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreWritten]
 """Makes what scores the response of a line; raises ItemError or ConfigError where the line does not say enough."""

@@ -21,7 +21,7 @@ from dtef_pipeline.qa.judging.arbitration import (
     compute_arbiter_score,
     describe_over_budget,
 )
-from dtef_pipeline.qa.judging.judged_rows import JUDGE_SCORER, VERBATIM_SCORER
+from dtef_pipeline.qa.judging.judgement_rows import JUDGE_SCORER, VERBATIM_SCORER
 from dtef_pipeline.qa.model import (
     CITES_NOTHING,
     OK_STATUS,
@@ -39,7 +39,7 @@ from dtef_pipeline.qa.score_rows import Measure
 from dtef_pipeline.qa.scorers import find_lexicon_name, find_scorer
 from dtef_pipeline.qa.socioscope.rationale import YesNoRationale, add_judged_rationale, is_waiting_for_judge
 from dtef_pipeline.qa.tables import QA_RESPONSE_KEY
-from dtef_pipeline.qa.transcripts.cited_reply import CitedReply, read_cited
+from dtef_pipeline.qa.transcripts.citation_reply import CitedReply, read_cited
 
 VERBATIM_VERSION = 1
 GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_RELAXED = "score", "judged", "existence", "existence_relaxed"

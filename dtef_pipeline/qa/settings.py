@@ -23,7 +23,7 @@ from dtef_pipeline.qa.conditions import MOST_SHOTS
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import parse_filter
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.text.nearest import filter_by_patterns
+from dtef_pipeline.text.name_matching import filter_by_patterns
 
 if TYPE_CHECKING:
     from dtef_pipeline.qa.model import ScorerSettings

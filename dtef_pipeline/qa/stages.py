@@ -32,7 +32,7 @@ from dtef_pipeline.qa.answering import (
     merge_qa_responses,
     select_condition_prompts,
 )
-from dtef_pipeline.qa.judging.judged_rows import build_citation_rows, load_shown_sources
+from dtef_pipeline.qa.judging.judgement_rows import build_citation_rows, load_shown_sources
 from dtef_pipeline.qa.score_rows import score_rows
 from dtef_pipeline.qa.scoring import (
     PartScoring,

@@ -27,7 +27,7 @@ from dtef_pipeline.qa.scoring import EXISTENCE_METRICS
 from dtef_pipeline.qa.tables import OF_ONE_BOARD, QA_BOARD, QA_CUTS, QA_PASS_AT_K
 from dtef_pipeline.statistics.cluster_robust import Codes
 from dtef_pipeline.tables import COMPARISONS, build_family_rows, convert_to_schema
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 OVERALL, BY_PART, BY_CLUSTER = "overall", "part", "cluster"
 BOARD_KEYS: Mapping[str, tuple[str, ...]] = {

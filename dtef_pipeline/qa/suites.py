@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from dtef_pipeline.documents import Document, Part, read_document
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
 
 _SUITES_KEY = "suites"
 ScorerNames = Annotated[list[str], Field(min_length=1)]

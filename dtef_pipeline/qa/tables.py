@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from dtef_pipeline.asking.embeddings import EMBEDDING_FIELDS
+from dtef_pipeline.boards.family_calls import Calls, FamilyCalls, calls_by_key
 from dtef_pipeline.boards.mean_columns import BOARD_NOTE_FIELD, MEAN_FIELDS, PASS_COLUMNS, RANK_COLUMNS, SNAPSHOTS_FIELD
-from dtef_pipeline.boards.used_calls import Calls, FamilyCalls, calls_by_key
 from dtef_pipeline.keys import Space
 from dtef_pipeline.qa.transcripts.chunks import DOCUMENT_FIELDS
 from dtef_pipeline.tables import (

@@ -24,7 +24,7 @@ from dtef_pipeline.drift.verdict_text import (
     is_night_shift,
     sort_key_of_verdict,
 )
-from dtef_pipeline.report.stored_rows import count_decimals, format_decimals
+from dtef_pipeline.report.row_reader import count_decimals, format_decimals
 from dtef_pipeline.report.terminal import Ends, Fit, rename_variant_rows, render, wrap_line
 
 VERDICT_ENDS: Ends = {}

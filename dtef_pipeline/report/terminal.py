@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from dtef_pipeline.report.stored_rows import (
+from dtef_pipeline.report.row_reader import (
     count_cost_decimals,
     count_decimals,
     find_first_digit,

@@ -20,8 +20,8 @@ from dtef_pipeline.rubric.blueprint.patterns import (
     compile_pattern,
     count_words,
 )
-from dtef_pipeline.text.counted import format_count
 from dtef_pipeline.text.extras import describe_installation
+from dtef_pipeline.text.quantity_words import format_count
 
 UNKNOWN_FUNCTION = "unknown function"
 BAD_ARGUMENTS = "bad arguments"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from dtef_pipeline.boards.used_calls import Calls, FamilyCalls
+from dtef_pipeline.boards.family_calls import Calls, FamilyCalls
 from dtef_pipeline.rubric import tables
 from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS
 from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS

@@ -13,7 +13,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, NOT_COMMAND, ONLY_PANEL, RunSettings, Setting
 from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
 
 RUBRIC_PANEL_SECTION = "rubric"
 REPORT_CHARACTERS = 400_000

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.drift.verdict_tables import DRIFT
-from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
+from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.report.terminal import rename_variant_rows, rename_variants
 from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard

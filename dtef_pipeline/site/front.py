@@ -14,8 +14,8 @@ from dtef_pipeline.site.drift_page import describe_drifted, describe_family_drif
 from dtef_pipeline.site.leaderboard import build_interval_chart
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import DRIFT_PAGE, FRONT_PAGE
-from dtef_pipeline.text.counted import format_count
 from dtef_pipeline.text.natural_order import natural_order
+from dtef_pipeline.text.quantity_words import format_count
 
 
 def build_front_page(contents: SiteContents) -> Page:

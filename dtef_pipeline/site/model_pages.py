@@ -12,7 +12,7 @@ from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.cost_tables import COST_COLUMNS, describe_costs, sum_costs
 from dtef_pipeline.site.drift_page import build_timelines, build_verdict_table
 from dtef_pipeline.site.number_text import show, show_interval
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 MODELS_PAGE = "models/index.html"
 _PLACE_COLUMNS = (

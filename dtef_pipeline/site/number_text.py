@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtef_pipeline.report.stored_rows import count_cost_decimals, count_decimals, format_decimals, format_p_value
+from dtef_pipeline.report.row_reader import count_cost_decimals, count_decimals, format_decimals, format_p_value
 from dtef_pipeline.site.content import Estimate, Kind, is_unknown
 
 UNKNOWN = "–"

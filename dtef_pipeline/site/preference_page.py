@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.preference.beside_metrics import BESIDE_METRIC, beside_metrics, convert_judge_scores
-from dtef_pipeline.preference.own_judges import shorten_judge_names
+from dtef_pipeline.preference.judge_ids import shorten_judge_names
+from dtef_pipeline.preference.metric_agreement import BESIDE_METRIC, beside_metrics, convert_judge_scores
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
-from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Page, Section, Table, convert_to_rows, is_unknown
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 PREFERENCE_PAGE = "preference.html"
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 from dtef_pipeline.survey.validation import list_names
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 COMPARED_COLUMNS: list[str] = SURVEY_RESPONSES.names
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dtef_pipeline.survey.model import Unreadable
 from dtef_pipeline.survey.shares import SUM_TOLERANCE, is_fractions
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 _WITH_A_COMMA = re.compile(r"[+-]?\d+,\d+\s?%?")
 

@@ -23,7 +23,7 @@ from dtef_pipeline.family.run_settings import (
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.identity import make_round_order
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
 
 if TYPE_CHECKING:
     from dtef_pipeline.survey.question_draw import Sample

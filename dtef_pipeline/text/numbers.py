@@ -26,8 +26,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from dtef_pipeline.text.aligned import align_lower
-from dtef_pipeline.text.spoken_numbers import (
+from dtef_pipeline.text.alignment import align_lower
+from dtef_pipeline.text.number_words import (
     BELOW_TWENTY,
     ORDINALS_BELOW_TEN,
     SCALES_OF_WORDS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 
 def describe_shortfall(asked: int, done: int, stopped: int, failed: int, what: tuple[str, str]) -> str:

@@ -13,7 +13,7 @@ from resources.evaluations import evaluation_tables as tables
 from resources.evaluations.evaluation_store import EvaluationStore
 from resources.responses.database import evaluation_responses, lost_attempts, responses
 from resources.responses.database_stores import read_if_there
-from resources.responses.forgotten import UnansweredCost, has_no_response, select_unanswered_costs
+from resources.responses.response_removal import UnansweredCost, has_no_response, select_unanswered_costs
 from resources.votes.vote_tables import decode_time
 
 _TOLD_DECIMALS = 12

@@ -16,8 +16,7 @@ from dtef_pipeline.asking.calls import Then
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Request
 from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
-from dtef_pipeline.text.counted import format_count
-from resources.gateway.askable import find_missing_imported, refuse
+from dtef_pipeline.text.quantity_words import format_count
 from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts, Usage
 from resources.gateway.direct_transport import DirectEmbedding, DirectTransport, is_direct
@@ -25,11 +24,12 @@ from resources.gateway.dispatch import Dispatch
 from resources.gateway.litellm_transport import LitellmEmbedding, LitellmTransport
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.loop_thread import LoopThread
+from resources.gateway.model_checks import find_missing_imported, refuse
 from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
 from resources.gateway.queues import Arrival, Job, ModelQueue, ModelState
+from resources.gateway.request_settings import describe_altered_settings, find_sent_problem, refuse_same_sent
 from resources.gateway.retries import Backoff, Rules
-from resources.gateway.sent_settings import describe_altered_settings, find_sent_problem, refuse_same_sent
 from resources.gateway.shared_limits import SharedLimits
 from resources.gateway.slots import FIRST_LIMIT, ProviderSlots, find_provider
 from resources.gateway.transport import Scrubber, Transport

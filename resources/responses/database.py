@@ -27,7 +27,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from dtef_pipeline.asking.request import Hash, Response
 from dtef_pipeline.errors import StoreError
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.responses.engines import PATIENCE_S, RETRY_S, create_engine_for, parse_database_url
 from resources.responses.schema_versions import add_missing_columns, find_missing_columns, find_schema_version
 

@@ -16,11 +16,11 @@ import sqlalchemy as sa
 
 from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.asking.request import CANDIDATE, Response, UnansweredCall
-from dtef_pipeline.boards.used_calls import UNKNOWN_COSTS
+from dtef_pipeline.boards.family_calls import UNKNOWN_COSTS
 from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.responses import database as db
 from resources.responses.database import RESPONSE_COLUMNS, ResponseDatabase
-from resources.responses.forgotten import (
+from resources.responses.response_removal import (
     UnansweredCost,
     add_removed_costs,
     add_unanswered_cost,

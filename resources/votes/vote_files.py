@@ -31,7 +31,7 @@ from dtef_pipeline.preference.vote_records import (
     void_id,
     vote_of,
 )
-from dtef_pipeline.text.counted import list_first_names
+from dtef_pipeline.text.quantity_words import list_first_names
 from resources.file_systems import open_whole_file
 from resources.responses.database import ResponseDatabase
 from resources.votes import vote_tables as tables

@@ -16,14 +16,15 @@ from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair, Unknow
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.hidden_names import Blinding, build_blinding
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.blinded_pair import (
+from dtef_pipeline.preference.judge_ids import is_own_pair
+from dtef_pipeline.preference.pair_blinding import (
     BlindedPair,
     blinded_pair,
     choose_shown_as_a,
     count_replaced_names,
     normalize_for_comparison,
 )
-from dtef_pipeline.preference.own_judges import is_own_pair
+from dtef_pipeline.preference.pair_counts import CastVote, PlayersPair
 from dtef_pipeline.preference.vote_records import (
     Record,
     RunManifest,
@@ -37,7 +38,6 @@ from dtef_pipeline.preference.vote_records import (
     vote_of,
 )
 from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote, Side, Vote, VotePair, make_keyed_pair
-from dtef_pipeline.preference.who_met import CastVote, PlayersPair
 from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.responses.database import ResponseDatabase, asking_runs, responses
 from resources.responses.database_stores import DatabaseStore, get_utc_now

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import StoreError
-from dtef_pipeline.preference.judged_pairs import parse_request_keys
+from dtef_pipeline.preference.pair_verdicts import parse_request_keys
 from dtef_pipeline.preference.vote_records import RECORD_FIELDS, Record
 from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.responses.database import ResponseDatabase, chunks

@@ -15,9 +15,9 @@ import pytest
 import assets.survey.stages
 from assets.definitions import defs
 from assets.launch import STAGE_NAMES
-from dtef_pipeline.cli.started_runs import open_dagster_instance
+from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.observe import ObservedRound
+from dtef_pipeline.survey.observations import ObservedRound
 from resources.warehouse import Warehouse
 from tests.assets.conftest import GREEN, RED, Pipeline, write_survey
 

@@ -12,7 +12,7 @@ from assets.games.night import nightly_games
 from assets.qa.night import nightly_questions
 from assets.rubric.night import nightly_rubrics
 from assets.survey.nightly import nightly_drift_schedule
-from dtef_pipeline.cli.started_runs import open_dagster_instance
+from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from tests.assets.ticks import tick
 
 

@@ -36,7 +36,7 @@ from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.baselines.baselines import predict_distribution
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import make_question_key
-from dtef_pipeline.survey.observe import SHUFFLE_SEED
+from dtef_pipeline.survey.observations import SHUFFLE_SEED
 from dtef_pipeline.survey.predictions import CALLS
 from dtef_pipeline.survey.question_draw import draw_segment_order
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, compute_reference_scores

@@ -21,7 +21,7 @@ from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.persona_results import compute_game_results
 from dtef_pipeline.games.personas import Persona, Player
 from dtef_pipeline.games.site.family_site import build_games_site, read_games
-from dtef_pipeline.games.site.words import GameDocuments
+from dtef_pipeline.games.site.game_labels import GameDocuments
 from dtef_pipeline.games.tables import EPISODE_TURNS
 from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.family_view import FamilyView

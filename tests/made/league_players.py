@@ -8,7 +8,7 @@ import re
 from functools import cache
 from typing import Any
 
-from dtef_pipeline.games.in_play import make_usual_seating
+from dtef_pipeline.games.game_in_play import make_usual_seating
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import Pack, pack
 from tests.conftest import ROOT

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from assets.engine.dry_run import DryRun, Outside, dry_run
 from assets.engine.stage_inputs import Shared, StageInputs
+from dtef_pipeline.asking.call_plan import PlannedCalls
 from dtef_pipeline.asking.embeddings import build_vector_table, hash_text, identify_embedder
 from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.planned_calls import PlannedCalls
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import RunSettings

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.rubric.board import rubric_board
-from dtef_pipeline.rubric.runs_compared import build_comparisons_table
+from dtef_pipeline.rubric.run_comparison import build_comparisons_table
 from dtef_pipeline.rubric.site.family_site import RUBRIC_SITE
 from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.marks import SCRIPT_MARK

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
-from dtef_pipeline.survey.observe import MIN_N
+from dtef_pipeline.survey.observations import MIN_N
 from dtef_pipeline.survey.question_draw import draw_segment_order
 from dtef_pipeline.survey.scoring.ceilings import DRAWS
 from dtef_pipeline.survey.scoring.metrics import measure

@@ -7,8 +7,8 @@ from typing import Annotated, get_args
 
 from fastapi import Path
 
+from dtef_pipeline.api.documents.document_history import ByVersion, DocumentsOfKind, Versioned
 from dtef_pipeline.api.documents.engine_check import check_engine
-from dtef_pipeline.api.documents.versioned_documents import ByVersion, DocumentsOfKind, Versioned
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.games.manifest import ScenarioManifest, ScenarioStatus
 from dtef_pipeline.games.personas import Persona, PersonaStatus
@@ -23,7 +23,7 @@ _TURNING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def _load_personas(settings: Settings, stored: DocumentSnapshot, conflicts: dict[str, str]) -> ByVersion:
-    from assets.games.known_games import load_known_persona_versions
+    from assets.games.game_catalog import load_known_persona_versions
 
     return {(one.id, one.version): one for one in load_known_persona_versions(settings, stored, conflicts).values()}
 
@@ -58,7 +58,7 @@ PERSONAS = DocumentsOfKind(
 
 
 def _load_scenarios(settings: Settings, stored: DocumentSnapshot, conflicts: dict[str, str]) -> ByVersion:
-    from assets.games.known_games import load_scenario_versions
+    from assets.games.game_catalog import load_scenario_versions
 
     return load_scenario_versions(settings, stored, conflicts)
 

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.answer_schemas import AnswerBody, convert_to_json
-from dtef_pipeline.api.documents.versioned_documents import (
+from dtef_pipeline.api.documents.document_history import (
     LARGEST_VERSION,
     MADE_HERE,
     AddedRecords,

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.answer_schemas import AnswerBody
-from dtef_pipeline.api.documents.versioned_documents import MADE_HERE, build_document_body
+from dtef_pipeline.api.documents.document_history import MADE_HERE, build_document_body
 from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.games.manifest import ScenarioManifest, Seeds
@@ -52,7 +52,7 @@ def scenario_templates(settings: Settings) -> list[dict[str, Any]]:
 
     The manifest is that of a scenario which is known; an engine that no scenario has yet gets one to fill in. No engine is imported.
     """
-    from assets.games.known_games import load_known_scenarios
+    from assets.games.game_catalog import load_known_scenarios
 
     known = load_known_scenarios(settings)
     found = []

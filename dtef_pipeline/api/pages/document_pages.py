@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 
 from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.documents import versioned_documents
+from dtef_pipeline.api.documents import document_history
+from dtef_pipeline.api.documents.document_history import DocumentsOfKind, KnownDocuments, Versioned, build_document_body
 from dtef_pipeline.api.documents.document_routes import VersionAsked, require_status
-from dtef_pipeline.api.documents.versioned_documents import DocumentsOfKind, KnownDocuments, Versioned, build_document_body
 from dtef_pipeline.api.etags import compute_weak_etag
 from dtef_pipeline.api.pages.forms import NOT_REFUSED, FormField, Refusal, SentForm, TypedForm, build_refusal, read_field
 from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
@@ -107,7 +107,7 @@ class DocumentPages:
             shown=shown,
             latest=latest,
             shown_tag=compute_weak_etag(build_document_body(shown)),
-            steps=[(one, _STEP_WORDS.get(one, one)) for one in versioned_documents.list_next_statuses(self.of, shown.status)],
+            steps=[(one, _STEP_WORDS.get(one, one)) for one in document_history.list_next_statuses(self.of, shown.status)],
             is_after_step=_AFTER_A_STEP in request.query_params,
             history=list(reversed(known.history(document_id))),
             conflict=known.conflicts.get(document_id),
@@ -133,7 +133,7 @@ class DocumentPages:
         given: object = None
         try:
             given = self.document(form, None)
-            made = versioned_documents.make(self.of, services, given, who)
+            made = document_history.make(self.of, services, given, who)
         except (Problem, DtefError) as error:
             is_there = isinstance(error, Problem) and error.status == HTTPStatus.CONFLICT
             refusal = self._make_conflict_refusal(given) if is_there else self._refusal(request, error)
@@ -144,7 +144,7 @@ class DocumentPages:
         """The next version of a document, whose page follows; or the form again with why it was not taken."""
         try:
             given = self.document(form, document_id)
-            versioned_documents.change(self.of, services, document_id, given, who, read_field(form, "seen"))
+            document_history.change(self.of, services, document_id, given, who, read_field(form, "seen"))
         except (Problem, DtefError) as error:
             is_changed = isinstance(error, Problem) and error.status == HTTPStatus.PRECONDITION_FAILED
             changed = Refusal(412, [BodyFault("", _CHANGED_MEANWHILE)])
@@ -173,7 +173,7 @@ class DocumentPages:
         number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
         step = read_field(form, "status"), number
         try:
-            versioned_documents.move(self.of, services, document_id, step, who, read_field(form, "seen"))
+            document_history.move(self.of, services, document_id, step, who, read_field(form, "seen"))
         except Problem as error:
             if error.status != HTTPStatus.PRECONDITION_FAILED:
                 raise

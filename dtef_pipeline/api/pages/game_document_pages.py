@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from dtef_pipeline.api.documents.document_history import MADE_HERE, build_document_body
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS, find_name_faults
 from dtef_pipeline.api.documents.scenario_templates import scenario_templates
-from dtef_pipeline.api.documents.versioned_documents import MADE_HERE, build_document_body
 from dtef_pipeline.api.pages.document_pages import DocumentPages
 from dtef_pipeline.api.pages.forms import FormField, TypedForm, read_field, read_json
 from dtef_pipeline.api.plans.plan import BodyFault

@@ -10,7 +10,7 @@ from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.pages.page_routes import build_page_router
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, HealthBody, LookedAt
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.spans import format_span
 from resources.evaluations.evaluation_store import QUEUE_SENSOR
 

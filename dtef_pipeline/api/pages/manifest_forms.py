@@ -9,7 +9,7 @@ from dtef_pipeline.api.pages.forms import Choice, FieldKind, FormField, TypedFor
 from dtef_pipeline.api.plans.family_plans import FamilyPlans
 from dtef_pipeline.api.plans.manifest_base import list_known_partitions
 from dtef_pipeline.api.plans.manifests import Plans, resolve_schema_refs
-from dtef_pipeline.api.plans.offered_models import compute_default_budget, offered_models
+from dtef_pipeline.api.plans.model_choices import compute_default_budget, offered_models
 from resources.settings import Settings
 
 _BUDGET = {"max_cost_usd": "At most, in US dollars", "max_calls": "At most, in calls"}
@@ -170,7 +170,7 @@ def _list_choices(family: str, plans: Plans, settings: Settings) -> dict[str, li
 
 def _list_games_choices(settings: Settings) -> dict[str, list[Choice]]:
     """Personas that are approved, and scenarios that are not retired."""
-    from assets.games.known_games import load_known_personas, load_known_scenarios
+    from assets.games.game_catalog import load_known_personas, load_known_scenarios
 
     unplayed = dict[str, str]()
     personas = [

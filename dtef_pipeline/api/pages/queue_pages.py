@@ -11,7 +11,7 @@ from fastapi import Query, Request, Response
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.pages.evaluation_scores import main_values
-from dtef_pipeline.api.pages.evaluation_words import (
+from dtef_pipeline.api.pages.evaluation_text import (
     build_story,
     describe_state,
     format_call_cost,
@@ -22,8 +22,7 @@ from dtef_pipeline.api.pages.evaluation_words import (
 from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.part_words import asked_in_words, family_title, part_words, persona_words
 from dtef_pipeline.api.pages.rendering import page, part
-from dtef_pipeline.api.queue.queue_routes import QueueId, cancel_evaluation
-from dtef_pipeline.api.queue.shown_evaluations import (
+from dtef_pipeline.api.queue.evaluation_views import (
     EvaluationView,
     describe_models,
     describe_personas,
@@ -31,9 +30,10 @@ from dtef_pipeline.api.queue.shown_evaluations import (
     load_evaluation_view,
     shown_evaluations,
 )
+from dtef_pipeline.api.queue.queue_routes import QueueId, cancel_evaluation
 from dtef_pipeline.api.service_health import HealthLook, LookedAt
 from dtef_pipeline.api.services import Services, Used
-from dtef_pipeline.text.counted import list_first_names
+from dtef_pipeline.text.quantity_words import list_first_names
 from resources.evaluations.evaluation_store import EvaluationStatus
 
 EVALUATIONS_A_PAGE = 50

@@ -15,7 +15,7 @@ from dtef_pipeline.api.access import find_holder
 from dtef_pipeline.api.etags import apply_etag, compute_weak_etag
 from dtef_pipeline.api.services import get_services
 from dtef_pipeline.api.tokens import TokenRole
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 LONGEST_BRIEF = 240

@@ -56,7 +56,7 @@ def _read_hashes(root: str | Path) -> Mapping[str, str]:
     """By path below the folder, the hash of each file that was written as a part of the report; nothing where there is no report."""
     from pyarrow.fs import FileType
 
-    from resources.written_pages import PAGES_LIST, find_site_folder
+    from resources.site_writer import PAGES_LIST, find_site_folder
 
     warehouse = _warehouse(root)
     found = warehouse.fs.get_file_info(f"{find_site_folder(warehouse)}/{PAGES_LIST}")
@@ -65,14 +65,14 @@ def _read_hashes(root: str | Path) -> Mapping[str, str]:
 
 @lru_cache(maxsize=4)
 def _hashes_as_of(root: str | Path, mtime_ns: int, size: int) -> Mapping[str, str]:
-    from resources.written_pages import find_site_folder, listed_pages
+    from resources.site_writer import find_site_folder, listed_pages
 
     warehouse = _warehouse(root)
     return listed_pages(warehouse.fs, find_site_folder(warehouse))
 
 
 def _read(root: str | Path, name: str) -> bytes:
-    from resources.written_pages import find_site_folder
+    from resources.site_writer import find_site_folder
 
     warehouse = _warehouse(root)
     with warehouse.fs.open_input_stream(f"{find_site_folder(warehouse)}/{name}") as stream:

@@ -20,12 +20,12 @@ from dtef_pipeline.api.review.feedback_services import Feedback, UsedForVotes
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
-from dtef_pipeline.preference.blinded_pair import BlindedPair
-from dtef_pipeline.preference.vote_words import CHOICE_WORDS, CONFIDENCE_WORDS, VOTE_FIELD_TITLES, VOTE_TITLE
+from dtef_pipeline.preference.pair_blinding import BlindedPair
+from dtef_pipeline.preference.vote_text import CHOICE_WORDS, CONFIDENCE_WORDS, VOTE_FIELD_TITLES, VOTE_TITLE
 from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
+from resources.votes.pair_queue import ReviewerProgress
 from resources.votes.vote_queries import refuse_judge
-from resources.votes.waiting_pairs import ReviewerProgress
 
 REVIEW_PATH = "/review"
 CONSENT_PATH = "/review/consent"

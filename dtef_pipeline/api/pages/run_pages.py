@@ -13,14 +13,14 @@ from fastapi import Request, Response
 
 from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.pages.evaluation_scores import build_value_rows
-from dtef_pipeline.api.pages.evaluation_words import format_call_cost
+from dtef_pipeline.api.pages.evaluation_text import format_call_cost
 from dtef_pipeline.api.pages.page_routes import build_page_router
 from dtef_pipeline.api.pages.part_words import asked_in_words, part_words
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.queue.evaluation_progress import compute_progress
 from dtef_pipeline.api.results.result_routes import Asked, build_trace_uri, load_trace, results_kept
 from dtef_pipeline.api.services import Used
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 _LONGEST_BESIDE_NAME = 120
 """Characters of a text that stands beside its name; a longer one stands below it."""

@@ -33,7 +33,7 @@ from dtef_pipeline.api.review.feedback_sync import LARGEST_PLACE
 from dtef_pipeline.api.services import Services, Used
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.votes.vote_queries import VoteCounts, start_of_days, vote_counts
 
 DAYS_OF_VOTES = 60

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
 
-from assets.games.known_games import load_known_personas, load_known_scenarios
+from assets.games.game_catalog import load_known_personas, load_known_scenarios
+from dtef_pipeline.api.plans.game_pins import apply_pins, pin_personas, pin_scenario
 from dtef_pipeline.api.plans.manifest_base import rejections, require_askable, require_offered
-from dtef_pipeline.api.plans.pinned_games import apply_pins, pin_personas, pin_scenario
 from dtef_pipeline.api.plans.plan import (
     EvaluationBudget,
     NotApproved,
@@ -43,11 +43,11 @@ from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import APPROVED, BASELINE_PREFIX, Persona, Player, require_approved
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, MOST_ASKED_EPISODES, GamesSettings
 from dtef_pipeline.games.tables import LEAGUE_SPACE
-from dtef_pipeline.text.counted import format_count
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.evaluation_store import RunSpec
 from resources.gateway.budget import Accounts
-from resources.known_models import known_models
+from resources.model_catalog import known_models
 from resources.settings import Settings
 
 MOST_ASKED_RUNS = 200

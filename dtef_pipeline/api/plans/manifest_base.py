@@ -25,10 +25,10 @@ from dtef_pipeline.errors import ConfigError, GatewayError, UnpricedModels
 from dtef_pipeline.family.run_settings import Door, FamilySettings, RunSettings, build_form, build_settings, list_settings_at
 from dtef_pipeline.keys import Space
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
-from dtef_pipeline.text.counted import format_count
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.evaluation_store import RunSpec
-from resources.known_models import known_models
+from resources.model_catalog import known_models
 from resources.settings import API_ANY_MODEL, Settings
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def load_slow_packages(settings: Settings) -> None:
         list_known_partitions(settings, RUBRIC_SPACE)
     for name in (
         "dtef_pipeline.site.rendering",
-        "assets.qa.askable_parts",
+        "assets.qa.part_checks",
         "dtef_pipeline.rubric.summaries.extractions",
         "dtef_pipeline.rubric.summaries.summary_rows",
     ):
@@ -209,9 +209,9 @@ def require_askable(
 
     Raises UnfitManifest, UnknownName for models of which nothing was imported, and StoreError.
     """
-    from resources.gateway.askable import refuse_absent_imported, refuse_early
     from resources.gateway.budget import Accounts
-    from resources.gateway.sent_settings import describe_altered_settings
+    from resources.gateway.model_checks import refuse_absent_imported, refuse_early
+    from resources.gateway.request_settings import describe_altered_settings
     from resources.responses.store import ResponseStore
 
     if not (asked := [spec for spec in specs if not spec.is_computed]):
@@ -238,7 +238,7 @@ def require_askable(
 def _format_alternatives(asked: Sequence[ModelSpec], settings: Settings) -> str:
     """What is allowed in place of models without a key: of those that need no look at litellm, which takes seconds."""
     from dtef_pipeline.families import COMPUTED_MODELS
-    from resources.gateway.askable import find_quick_problem
+    from resources.gateway.model_checks import find_quick_problem
 
     known = known_models(settings, COMPUTED_MODELS).specs
     able = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dtef_pipeline.api.plans.offered_models import USUAL_CALLS, choose_askable, compute_default_budget, offered_models
+from dtef_pipeline.api.plans.model_choices import USUAL_CALLS, choose_askable, compute_default_budget, offered_models
 from resources.settings import Settings
 
 

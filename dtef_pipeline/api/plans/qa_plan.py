@@ -96,7 +96,7 @@ class QaPlans(FamilyPlans):
         return [*warnings, *(self._require_judge(asked, server) if judged else ())]
 
     def _require_judge(self, asked: QaSettings, server: Settings) -> list[str]:
-        from assets.qa.askable_parts import refuse_unpriced_judge
+        from assets.qa.part_checks import refuse_unpriced_judge
 
         if (arbiter := self._resolve_arbiter(asked, server)) is None:
             return []
@@ -111,7 +111,7 @@ class QaPlans(FamilyPlans):
 
 def _require_parts(warehouse: Warehouse, made: Sequence[str], how: AskSettings, server: Settings) -> bool:
     """Whether some of the items are for a judge. Raises UnfitManifest where a part cannot be asked so, with the setting that is in its way."""
-    from assets.qa.askable_parts import check_parts, require_server
+    from assets.qa.part_checks import check_parts, require_server
 
     found = check_parts(warehouse, made, how)
     for key, error in found.refused.items():

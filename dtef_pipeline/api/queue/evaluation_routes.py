@@ -17,7 +17,7 @@ from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus, compute_
 from dtef_pipeline.api.queue.queue_bodies import QueuedRun
 from dtef_pipeline.api.queue.queue_routes import QUEUE_PATH
 from dtef_pipeline.api.services import Used
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.evaluation_counts import count_unended
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
 

@@ -18,6 +18,7 @@ from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, build_tagged_response, 
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import make_fault_problem
 from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus
+from dtef_pipeline.api.queue.evaluation_views import EvaluationView, load_evaluation_view, shown_evaluations
 from dtef_pipeline.api.queue.event_stream import (
     EVENTS_EVERY_S,
     EventStream,
@@ -27,7 +28,6 @@ from dtef_pipeline.api.queue.event_stream import (
     last_event_id,
 )
 from dtef_pipeline.api.queue.queue_bodies import PageOfEvaluations, PageOfEvents, WholeEvaluation
-from dtef_pipeline.api.queue.shown_evaluations import EvaluationView, load_evaluation_view, shown_evaluations
 from dtef_pipeline.api.services import Used
 from dtef_pipeline.errors import UnknownEvaluation
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore

@@ -13,7 +13,7 @@ from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError
 from resources.evaluations.evaluation_store import Evaluation, EvaluationRun
 from resources.evaluations.run_manifests import config_hash
-from resources.known_models import known_models
+from resources.model_catalog import known_models
 from resources.settings import Settings
 
 if TYPE_CHECKING:

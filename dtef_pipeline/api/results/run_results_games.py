@@ -96,7 +96,7 @@ class GamesResults(FamilyResults):
 
     def count_planned(self) -> dict[Hashable, int] | None:
         """None where a scenario, a persona or a model is not known any more."""
-        from assets.games.known_games import find_scenario_version, load_known_personas
+        from assets.games.game_catalog import find_scenario_version, load_known_personas
 
         asks, config, key = self.run.run.asks, self.config, self.run.run.key
         try:

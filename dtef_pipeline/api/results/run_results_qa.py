@@ -21,7 +21,7 @@ from dtef_pipeline.qa.model import NULL_STATUSES, UNPARSEABLE_STATUS
 from dtef_pipeline.qa.prompt_rows import AskSettings
 from dtef_pipeline.qa.suite_boards import compute_qa_results
 from dtef_pipeline.qa.transcripts.metadata import parse_filter
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 _OF_A_METRIC = ("model_variant", "condition", "metric", "measured_by")
 _READ_OF_SCORES = (

@@ -25,7 +25,7 @@ from dtef_pipeline.rubric.board import board
 from dtef_pipeline.rubric.conversations import Candidates, iterate_scripts
 from dtef_pipeline.rubric.judge_requests import choose_judges, iterate_judgings
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSE, RUBRIC_SCORES
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 _ANALYSTS_TABLES = ("rubric_summaries", "rubric_extractions")
 _ALONE = "no interval is made of this part of the score"

@@ -18,7 +18,7 @@ from dtef_pipeline.api.services import Used
 from dtef_pipeline.api.tokens import HeldToken
 from dtef_pipeline.documents import Part
 from dtef_pipeline.preference.ballots import read_ballot, read_id
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.votes.vote_queries import refuse_judge
 
 router = APIRouter()

@@ -9,9 +9,9 @@ from fastapi import Depends, Request
 
 from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.api.services import get_services
-from dtef_pipeline.preference.blinded_pair import BlindedPair
+from dtef_pipeline.preference.pair_blinding import BlindedPair
+from resources.votes.pair_queue import WaitingPairs
 from resources.votes.vote_store import VoteStore
-from resources.votes.waiting_pairs import WaitingPairs
 
 VOTES_A_MINUTE = 60
 """Of one reviewer: a person reads before voting, and a program that guesses does not."""

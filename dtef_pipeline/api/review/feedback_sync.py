@@ -13,8 +13,8 @@ from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import Administering, Operating
+from dtef_pipeline.api.documents.document_history import AddedRecords
 from dtef_pipeline.api.documents.document_routes import LINES_ANSWERED, LINES_SENT
-from dtef_pipeline.api.documents.versioned_documents import AddedRecords
 from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
 from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, make_line_problem
 from dtef_pipeline.api.review.feedback_bodies import PageOfActions, PreferenceBoard

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from assets.games.known_games import load_known_persona_versions, load_known_scenarios
+from assets.games.game_catalog import load_known_persona_versions, load_known_scenarios
 from dtef_pipeline.api.review.feedback_bodies import PairsWanted
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.games.in_play import replace_first_seen
-from dtef_pipeline.preference.blinded_pair import BlindedPair
+from dtef_pipeline.games.game_in_play import replace_first_seen
+from dtef_pipeline.preference.pair_blinding import BlindedPair
 from dtef_pipeline.preference.paired_source import build_paired_responses
 from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest

@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from assets.games.known_games import load_known_persona_versions, load_known_scenarios
+from assets.games.game_catalog import load_known_persona_versions, load_known_scenarios
 from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.families import (
     CommandFamily,
@@ -18,19 +18,10 @@ from dtef_pipeline.cli.families import (
     fitting_rows,
     require_rolled_up,
 )
-from dtef_pipeline.cli.opened_warehouse import NothingToShowError, reads_tables, warn_mixed
 from dtef_pipeline.cli.terminal import print_rows, whole_frame
+from dtef_pipeline.cli.warehouse_access import NothingToShowError, reads_tables, warn_mixed
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, UNPARSED_RATE
-from dtef_pipeline.games.persona_results import (
-    ALL_OPPONENTS,
-    GAME_RESULTS_READS,
-    compute_results_of,
-    create_latest_scores,
-    format_player_names,
-)
-from dtef_pipeline.games.personas import APPROVED, BASELINE_PREFIX, PERSONA_STATUS, list_persona_statuses, mark_unapproved
-from dtef_pipeline.games.same_games import (
+from dtef_pipeline.games.common_games import (
     GAMES_NOTE,
     OWN_GAMES,
     PLAYED_COVERAGE,
@@ -44,9 +35,18 @@ from dtef_pipeline.games.same_games import (
     set_game_coverage,
     sort_players,
 )
-from dtef_pipeline.games.watched_play import GAMES_WATCHED, find_moved_baselines
-from dtef_pipeline.text.counted import list_first_names
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, UNPARSED_RATE
+from dtef_pipeline.games.persona_results import (
+    ALL_OPPONENTS,
+    GAME_RESULTS_READS,
+    compute_results_of,
+    create_latest_scores,
+    format_player_names,
+)
+from dtef_pipeline.games.personas import APPROVED, BASELINE_PREFIX, PERSONA_STATUS, list_persona_statuses, mark_unapproved
+from dtef_pipeline.games.play_drift import GAMES_WATCHED, find_moved_baselines
+from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.quantity_words import list_first_names
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pandas as pd
 
-from assets.games.known_games import load_known_personas, load_known_scenarios
+from assets.games.game_catalog import load_known_personas, load_known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.families import describe_table_columns, named_stages
 from dtef_pipeline.cli.family_run import FamilyRun, RunSelection, open_run, start
 from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, choose_scenarios, register
-from dtef_pipeline.cli.opened_warehouse import reads_tables
-from dtef_pipeline.cli.started_runs import report_run_end
-from dtef_pipeline.cli.takes_settings import RunFlags
+from dtef_pipeline.cli.settings_command import RunFlags
+from dtef_pipeline.cli.stage_runs import report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say
+from dtef_pipeline.cli.warehouse_access import reads_tables
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.family.run_settings import build_settings
 from dtef_pipeline.games.entrants import list_player_models, resolve_entrants

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from assets.games.known_games import load_known_persona_versions, load_known_scenarios, load_scenario_versions
+from assets.games.game_catalog import load_known_persona_versions, load_known_scenarios, load_scenario_versions
 from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import explain_missing_folder
@@ -29,12 +29,12 @@ from dtef_pipeline.games.document_lines import (
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_packs
 from dtef_pipeline.games.packs import pack
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.stage.noted_files import AddResult
+    from assets.stage.file_notes import AddResult
 
 
 def _list_documents(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
@@ -110,7 +110,7 @@ def _read(warehouse: Warehouse, file: Path, who: str | None) -> list[AddedParts]
     lines: list[str] = []
 
     def add(instance: Any) -> AddResult:
-        from assets.stage.noted_files import AddResult
+        from assets.stage.file_notes import AddResult
 
         lines.append(_add_personas(file, data) if kind == "persona" else _add_scenarios(file, data, who))
         return AddResult([], [])
@@ -121,8 +121,8 @@ def _read(warehouse: Warehouse, file: Path, who: str | None) -> list[AddedParts]
 def _add_scenarios(file: Path, data: bytes, who: str | None) -> str:
     """Add those of a file to the response store: all that are not there yet, or none; what came of it."""
     # These bring the web framework and pandas.
+    from dtef_pipeline.api.documents.document_history import import_documents
     from dtef_pipeline.api.documents.document_kinds import SCENARIOS
-    from dtef_pipeline.api.documents.versioned_documents import import_documents
     from dtef_pipeline.cli.preference.preference_votes import get_user_name
     from resources.votes.game_documents import GameDocumentStore
 

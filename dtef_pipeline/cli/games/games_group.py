@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.options import (
     as_json,
     choice,
@@ -19,8 +20,7 @@ from dtef_pipeline.cli.options import (
     whole_number,
     writes_a_table,
 )
-from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
+from dtef_pipeline.cli.settings_command import TakesSettings, split_given
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
 
 

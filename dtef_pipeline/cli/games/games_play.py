@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from assets.games.known_games import load_known_personas, load_known_scenarios
+from assets.games.game_catalog import load_known_personas, load_known_scenarios
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.asking.snapshot_label import require_safe
@@ -22,15 +22,22 @@ from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.contract import FreeCommands, GameMove, Scenario, SpokenScenario, find_baseline, make_baseline_rng
 from dtef_pipeline.games.entrants import resolve_player, split_player_names
-from dtef_pipeline.games.in_play import ACTION_WORD, NOT_SHOWN_TO_PLAYERS, GameInPlay, encode_ending, format_units, hash_trace
+from dtef_pipeline.games.game_in_play import (
+    ACTION_WORD,
+    NOT_SHOWN_TO_PLAYERS,
+    GameInPlay,
+    encode_ending,
+    format_units,
+    hash_trace,
+)
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Player
-from dtef_pipeline.text.counted import format_count
 from dtef_pipeline.text.printable import escape_terminal
+from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
-from resources.known_models import known_models
+from resources.model_catalog import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 

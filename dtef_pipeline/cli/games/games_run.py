@@ -8,12 +8,12 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
-from assets.games.known_games import load_known_personas, load_known_scenarios
+from assets.games.game_catalog import load_known_personas, load_known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.families import named_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection
-from dtef_pipeline.cli.started_runs import ERROR_CHARACTERS_SHOWN, StagesRun
+from dtef_pipeline.cli.stage_runs import ERROR_CHARACTERS_SHOWN, StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import build_settings
@@ -36,8 +36,8 @@ from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona, require_approved
 from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.games.tables import LEAGUE_SPACE
-from dtef_pipeline.text.counted import format_count
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.quantity_words import format_count
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.verbs import Commands, FamilyWords, Verb, build_family_group, run_command
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _load(name: str) -> Any:
 def plugin_group(family: Family) -> click.Group:
     """The commands of the family."""
     from dtef_pipeline.cli.plugin.plugin_records import views_of
-    from dtef_pipeline.text.counted import format_plural
+    from dtef_pipeline.text.quantity_words import format_plural
 
     part, parts, name = family.part, format_plural(family.part), family.name
     paths = click.argument("paths", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1, required=True)

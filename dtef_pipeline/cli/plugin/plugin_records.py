@@ -11,20 +11,20 @@ from dtef_pipeline.boards.family_views import BoardView, comparisons_view
 from dtef_pipeline.cli.families import CommandFamily, family_settings
 from dtef_pipeline.cli.family_run import FamilyRun, RunContextOfCommand, RunSelection, Steps, choose_all
 from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
-from dtef_pipeline.cli.opened_warehouse import list_stored_keys
+from dtef_pipeline.cli.warehouse_access import list_stored_keys
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.family.item_scores import BY_PART, OVERALL, list_cuts
 from dtef_pipeline.family.item_subject import item_subject
 from dtef_pipeline.family.record import Family, load_parts
 from dtef_pipeline.family.stage import Stage
-from dtef_pipeline.text.counted import format_count, format_plural
-from dtef_pipeline.text.nearest import filter_by_patterns
+from dtef_pipeline.text.name_matching import filter_by_patterns
+from dtef_pipeline.text.quantity_words import format_count, format_plural
 from resources.item_files import source_hash
 from resources.part_files import PartFile, open_part_notes
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.stage.noted_files import AddResult
+    from assets.stage.file_notes import AddResult
 
 
 def plugin_files(family: Family) -> FamilyFiles:
@@ -51,7 +51,7 @@ def _read(family: Family, warehouse: Warehouse, paths: Sequence[Path]) -> list[A
             files[key] = PartFile(key, str(path.absolute()), source_hash(path))
 
     def add(instance: Any) -> AddResult:
-        from assets.stage.noted_files import add_noted
+        from assets.stage.file_notes import add_noted
 
         return add_noted(instance, warehouse, family, open_part_notes(family.name), list(files.values()))
 

@@ -11,20 +11,20 @@ import pandas as pd
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.families import describe_table_columns
-from dtef_pipeline.cli.opened_warehouse import NothingToShowError, open_warehouse, reads_tables
 from dtef_pipeline.cli.preference.preference_fit import resolve_judges, stored_votes
-from dtef_pipeline.cli.started_runs import check_home_path, make_roll_ups, open_dagster_instance, report_run_end
+from dtef_pipeline.cli.stage_runs import check_home_path, make_roll_ups, open_dagster_instance, report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say, whole_frame
+from dtef_pipeline.cli.warehouse_access import NothingToShowError, open_warehouse, reads_tables
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
-from dtef_pipeline.preference.beside_metrics import BESIDE_COLUMNS, BESIDE_METRIC, beside_metrics, convert_judge_scores
-from dtef_pipeline.preference.own_judges import matches_judge
+from dtef_pipeline.preference.judge_ids import matches_judge
+from dtef_pipeline.preference.metric_agreement import BESIDE_COLUMNS, BESIDE_METRIC, beside_metrics, convert_judge_scores
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
-from dtef_pipeline.preference.stored_votes import compute_votes_version, filter_by_item
+from dtef_pipeline.preference.vote_selection import compute_votes_version, filter_by_item
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
-from dtef_pipeline.text.counted import format_count, list_first_names
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from resources.gateway.progress import keep_terminal
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -148,7 +148,7 @@ def refresh() -> int:
     check_home_path(settings)
     with keep_terminal(), open_dagster_instance() as instance:
         from assets.engine.roll_up_names import PREFERENCE_ROLL_UP_NAMES, REPORT
-        from assets.preference.stored_votes import note_votes
+        from assets.preference.vote_assets import note_votes
 
         note_votes(instance, compute_votes_version(votes))
         outcome = make_roll_ups(instance, [*PREFERENCE_ROLL_UP_NAMES, REPORT], {})

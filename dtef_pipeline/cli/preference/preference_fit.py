@@ -17,17 +17,8 @@ from dtef_pipeline.asking.models import Models
 from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.errors import ConfigError, StoreError
-from dtef_pipeline.preference.published_scores import compute_position_bias
 from dtef_pipeline.preference.response_lengths import read_lengths
-from dtef_pipeline.preference.stored_votes import (
-    FilteredVotes,
-    WhichVotes,
-    build_vote_columns,
-    filter_by_reviewer,
-    filter_votes,
-    find_unweighted_reason,
-    measure_text_lengths,
-)
+from dtef_pipeline.preference.score_publishing import compute_position_bias
 from dtef_pipeline.preference.vote_files import count_repeated_votes, read_votes
 from dtef_pipeline.preference.vote_fit import (
     LengthEffect,
@@ -36,9 +27,18 @@ from dtef_pipeline.preference.vote_fit import (
     VoteSettings,
     fit_votes,
 )
+from dtef_pipeline.preference.vote_selection import (
+    FilteredVotes,
+    WhichVotes,
+    build_vote_columns,
+    filter_by_reviewer,
+    filter_votes,
+    find_unweighted_reason,
+    measure_text_lengths,
+)
 from dtef_pipeline.preference.votes import PlayersVote
-from dtef_pipeline.text.counted import format_count, list_first_names
 from dtef_pipeline.text.printable import escape_terminal
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore, read_player_votes
 
@@ -56,7 +56,7 @@ def resolve_judges(patterns: tuple[str, ...], judges: Collection[str]) -> tuple[
 
 def _find_judge_ids(patterns: Iterable[str], known: Models) -> Iterator[str]:
     """The ids, but for what judges are told, of all models that the patterns name."""
-    from dtef_pipeline.preference.judged_pairs import judge_reviewer_id, pair_judges
+    from dtef_pipeline.preference.pair_verdicts import judge_reviewer_id, pair_judges
 
     for pattern in patterns:
         for name in {pattern, *(one for one in known.specs if fnmatchcase(one, pattern))}:
@@ -103,7 +103,7 @@ def _describe_voters(votes: list[PlayersVote]) -> str:
 def _known_models() -> Models:
     # Loads every family, which votes of people and patterns of ids do not need.
     from dtef_pipeline.families import COMPUTED_MODELS
-    from resources.known_models import known_models
+    from resources.model_catalog import known_models
 
     return known_models(Settings.read_environment(), COMPUTED_MODELS)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.options import (
     Option,
     choice,
@@ -21,9 +22,8 @@ from dtef_pipeline.cli.options import (
     whole_number,
     writes_a_table,
 )
-from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.store_commands import of_admin
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 
 def vote_family_option(help: str) -> Option:

@@ -15,17 +15,17 @@ from dtef_pipeline.asking.episodes import Played, play
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.cli.role_budgets import parse_budgets
-from dtef_pipeline.cli.started_runs import print_usage
+from dtef_pipeline.cli.stage_runs import print_usage
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.preference.judged_pairs import PAIR_ORDERS, PairLook, judge_reviewer_id, pair_judges, pair_verdict
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.preference.pair_verdicts import PAIR_ORDERS, PairLook, judge_reviewer_id, pair_judges, pair_verdict
+from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
-from resources.gateway.askable import refuse_early
+from resources.gateway.model_checks import refuse_early
 from resources.gateway.progress import RunProgress, display_progress
-from resources.known_models import known_models
+from resources.model_catalog import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.votes.vote_store import (

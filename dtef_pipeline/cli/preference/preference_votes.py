@@ -13,20 +13,20 @@ import pyarrow as pa
 
 from dtef_pipeline.api.review.feedback_bodies import PairsWanted
 from dtef_pipeline.api.review.paired_responses import pair_stored, prepare_for_people
-from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.terminal import compute_terminal_fit, whole_frame
+from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.preference.ballots import read_ballot, read_id
-from dtef_pipeline.preference.blinded_pair import BlindedPair
+from dtef_pipeline.preference.pair_blinding import BlindedPair
 from dtef_pipeline.preference.paired_csv import read_pairs_csv
 from dtef_pipeline.preference.vote_records import build_response_record, pair_record
 from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.site.vote_page import vote_page
-from dtef_pipeline.text.counted import format_count
 from dtef_pipeline.text.printable import escape_terminal
-from resources.known_models import known_models
+from dtef_pipeline.text.quantity_words import format_count
+from resources.model_catalog import known_models
 from resources.settings import Settings
 from resources.votes.vote_files import Line, VoteImportResult, add_lines, export_votes, import_votes
 from resources.votes.vote_queries import JUDGE_KIND, refuse_judge

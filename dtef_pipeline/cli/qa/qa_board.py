@@ -8,16 +8,16 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from assets.qa.known_suites import known_suites
+from assets.qa.suite_catalog import known_suites
 from dtef_pipeline.boards.family_views import BoardView
-from dtef_pipeline.boards.served import split_served
+from dtef_pipeline.boards.mixed_models import split_served
 from dtef_pipeline.cli.families import CommandFamily, fitting_rows, require_rolled_up, view_frame
-from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY
+from dtef_pipeline.cli.warehouse_access import SERVED_REMEDY
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.result_views import QA_VIEWS, RETRIEVAL_STAGE_TABLE
+from dtef_pipeline.qa.score_drift import QA_WATCHED
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, build_qa_boards, compute_retrieval_means
 from dtef_pipeline.qa.tables import QA_BOARDS, QA_CUTS
-from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse, build_family_levels
 

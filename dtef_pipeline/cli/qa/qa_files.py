@@ -13,22 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles, describe_board_update
-from dtef_pipeline.cli.opened_warehouse import list_stored_keys
 from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.cli.warehouse_access import list_stored_keys
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.qa.item_files.added_files import AddedFiles, read_added
+from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
 from dtef_pipeline.qa.item_files.item_rows import truth_id
 from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
-from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
+from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
 from dtef_pipeline.qa.tables import QA_RESPONSE_KEY, QA_SPACE, QA_TABLES
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.item_files import ITEM_NOTES, QaSource, source_hash
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.stage.noted_files import AddResult
+    from assets.stage.file_notes import AddResult
 
 _OF_FILES = ("qa_items", "qa_findings")
 """Tables that the files of a part are read into."""
@@ -184,7 +184,7 @@ def _read(
 
 
 def _list_all_parts(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
-    from assets.qa.known_suites import known_suites
+    from assets.qa.suite_catalog import known_suites
 
     suites = cache(known_suites)  # many parts come from one file of suites
     return {"parts": [_build_row(warehouse, key, suites) for key in list_stored_keys(warehouse, FAMILY_BY_NAME["qa"])]}
@@ -194,7 +194,7 @@ def read_files(
     suite: str, path: Path, corpus: Path | None, suites: Path | None, *, part: str | None = None, strict: bool = False
 ) -> tuple[SuiteSpec, AddedFiles]:
     """The suite, and what is at the path. Raises ConfigError for an unknown suite, ItemError where nothing can be read."""
-    from assets.qa.known_suites import known_suites
+    from assets.qa.suite_catalog import known_suites
 
     spec = known_suites(str(suites) if suites else None).route(suite)
     return spec, read_added(spec, path, corpus, part=part, strict=strict)

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from assets.qa.askable_parts import refuse_unpriced_judge, require_askable_parts
+from assets.qa.part_checks import refuse_unpriced_judge, require_askable_parts
 from assets.qa.stages import resolve_run_arbiter
 from dtef_pipeline.asking.models import IMPORTED, ModelSpec
 from dtef_pipeline.cli.families import family_settings, named_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
-from dtef_pipeline.cli.opened_warehouse import list_stored_keys
-from dtef_pipeline.cli.started_runs import StagesRun, refuse_unaskable
+from dtef_pipeline.cli.stage_runs import StagesRun, refuse_unaskable
 from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.cli.warehouse_access import list_stored_keys
 from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
-from dtef_pipeline.qa.judging.judged_rows import JUDGED_ITEM_COLUMNS, count_judgements_of_others, select_judged_items
+from dtef_pipeline.qa.judging.judgement_rows import JUDGED_ITEM_COLUMNS, count_judgements_of_others, select_judged_items
 from dtef_pipeline.qa.prompt_rows import AskSettings, filter_faults
 from dtef_pipeline.qa.settings import choose_parts as fitting_parts
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
-from dtef_pipeline.text.counted import format_count, list_first_names
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse

@@ -12,21 +12,21 @@ from typing import Any, NamedTuple
 
 import click
 
-from assets.qa.askable_parts import require_server
+from assets.qa.part_checks import require_server
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli import family_verbs
 from dtef_pipeline.cli.family_run import run
-from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.qa import qa_files
 from dtef_pipeline.cli.qa.qa_run import QA_RUN
-from dtef_pipeline.cli.started_runs import require_imported
-from dtef_pipeline.cli.takes_settings import RunFlags
+from dtef_pipeline.cli.settings_command import RunFlags
+from dtef_pipeline.cli.stage_runs import require_imported
 from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.qa.item_files.added_files import AddedFiles
+from dtef_pipeline.qa.item_files.suite_files import AddedFiles
 from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
 from dtef_pipeline.qa.prompt_rows import AskSettings, explain_unmatched
 from dtef_pipeline.qa.scoring import GRADED_METRIC, group_by_response, list_response_keys
@@ -41,14 +41,14 @@ from dtef_pipeline.qa.socioscope.socioscope_results import (
     score_given_answers,
 )
 from dtef_pipeline.qa.tables import QA_SPACE
-from dtef_pipeline.qa.transcripts.cited_reply import read_cited
+from dtef_pipeline.qa.transcripts.citation_reply import read_cited
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
 from dtef_pipeline.qa.transcripts.metadata import parse_filter
 from dtef_pipeline.site.chart_images import render_svg
 from dtef_pipeline.site.content import Chart
-from dtef_pipeline.text.beginning import shorten_to_line
-from dtef_pipeline.text.counted import format_count
-from resources.known_models import known_models
+from dtef_pipeline.text.first_line import shorten_to_line
+from dtef_pipeline.text.quantity_words import format_count
+from resources.model_catalog import known_models
 from resources.settings import Settings
 
 _SUITE = "socioscope"

@@ -11,14 +11,15 @@ import pandas as pd
 
 from dtef_pipeline.boards.family_views import BoardView
 from dtef_pipeline.cli.families import CommandFamily, filter_by_patterns, fitting_rows, require_table, show_view, stored_view
-from dtef_pipeline.cli.opened_warehouse import NothingToShowError
 from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.rubric import rubric_labels
+from dtef_pipeline.cli.warehouse_access import NothingToShowError
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS, CHAMPIONS_VIEW, COMPARE_VIEW, LABELS_VIEW
-from dtef_pipeline.rubric.results.judged_points import format_criteria_count
-from dtef_pipeline.rubric.runs_compared import (
+from dtef_pipeline.rubric.results.point_judgements import format_criteria_count
+from dtef_pipeline.rubric.rubric_drift import WATCHED
+from dtef_pipeline.rubric.run_comparison import (
     compare_over_blueprints,
     describe_several_policies,
     describe_unlike_runs,
@@ -26,7 +27,6 @@ from dtef_pipeline.rubric.runs_compared import (
 )
 from dtef_pipeline.rubric.tables import RUBRIC_CUTS
 from dtef_pipeline.rubric.validity import DISAGREED_FROM
-from dtef_pipeline.rubric.watched_drift import WATCHED
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse
 

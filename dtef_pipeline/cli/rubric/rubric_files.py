@@ -15,14 +15,14 @@ from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS, HEADER_PLACE
 from dtef_pipeline.rubric.blueprint.model import BlueprintFinding, ReadBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, is_blueprint_file, make_blueprint_id, read_blueprint
-from dtef_pipeline.text.counted import format_count, format_plural, list_first_names
-from resources.added_functions import added_functions
+from dtef_pipeline.text.quantity_words import format_count, format_plural, list_first_names
 from resources.blueprint_files import BLUEPRINT_NOTES, NOTES_FOLDER, RubricFile, content_hash, find_missing_below
+from resources.plugin_functions import added_functions
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.stage.noted_files import AddResult
+    from assets.stage.file_notes import AddResult
 
 _PARTS_NAMED, _GONE_NAMED = 5, 10
 

@@ -12,14 +12,14 @@ import click
 import pandas as pd
 
 from dtef_pipeline.cli.families import describe_table_columns, filter_by_patterns
-from dtef_pipeline.cli.opened_warehouse import open_warehouse, reads_tables
 from dtef_pipeline.cli.terminal import print_table, say
+from dtef_pipeline.cli.warehouse_access import open_warehouse, reads_tables
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.classes import FIVE_CLASSES
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_KNOWN_CLASSES
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -150,7 +150,7 @@ def _load_material(
     connection: duckdb.DuckDBPyConnection, blueprints: Sequence[str], snapshot: str | None
 ) -> dict[str, pd.DataFrame]:
     """Responses, criteria and prompts that can be labelled."""
-    from dtef_pipeline.rubric.labels.corrected_rows import list_test_blueprints, load_board_runs, load_label_material
+    from dtef_pipeline.rubric.labels.label_corrections import list_test_blueprints, load_board_runs, load_label_material
 
     if snapshot is None:
         runs = load_board_runs(connection)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from assets.engine.settings_config import load_family_panel
 from dtef_pipeline.cli.families import family_settings, filter_by_patterns, named_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
-from dtef_pipeline.cli.started_runs import StagesRun
+from dtef_pipeline.cli.stage_runs import StagesRun
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.errors import ConfigError
@@ -26,9 +26,9 @@ from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.rubric.summaries.extractions import FOR_KEY_POINTS, USUAL_POINTS, choose_extracting_model, is_to_be_judged
 from dtef_pipeline.rubric.summaries.summary_rows import choose_analysts
 from dtef_pipeline.rubric.validity import UNREADABLE_FROM, UNREADABLE_REASONS
-from dtef_pipeline.text.counted import format_count, list_first_names
-from dtef_pipeline.text.nearest import list_nearest
-from resources.known_models import known_models
+from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from resources.model_catalog import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 

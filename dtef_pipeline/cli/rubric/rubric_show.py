@@ -12,23 +12,23 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.snapshot_order import sort_labels
-from dtef_pipeline.cli.opened_warehouse import reads_tables
 from dtef_pipeline.cli.terminal import compute_terminal_fit, print_table, say
+from dtef_pipeline.cli.warehouse_access import reads_tables
 from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import format_column_intervals, render
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
 from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, ByPrompt, make_response_key, read_run
-from dtef_pipeline.rubric.results.judged_points import describe_judges_answered, group_judgements
+from dtef_pipeline.rubric.results.point_judgements import describe_judges_answered, group_judgements
 from dtef_pipeline.rubric.results.result_file import convert_to_json_value, list_assessments, write_result_chunks
-from dtef_pipeline.rubric.runs_compared import compare_runs, find_moved_prompts, has_regression
-from dtef_pipeline.rubric.watched_drift import WATCHED
+from dtef_pipeline.rubric.rubric_drift import WATCHED
+from dtef_pipeline.rubric.run_comparison import compare_runs, find_moved_prompts, has_regression
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
-from dtef_pipeline.text.counted import format_count, list_first_names
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.printable import escape_terminal
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from resources.file_systems import write_chunks
 from resources.warehouse import Warehouse
 

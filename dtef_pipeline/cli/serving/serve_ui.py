@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from dtef_pipeline.cli.opened_warehouse import open_warehouse
-from dtef_pipeline.cli.started_runs import check_settings, prepare_home
+from dtef_pipeline.cli.stage_runs import check_settings, prepare_home
+from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.site.paths import FRONT_PAGE, SITE_FOLDER
 from resources.file_systems import strip_secrets
 from resources.responses.store import ResponseStore

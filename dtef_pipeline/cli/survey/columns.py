@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dtef_pipeline.asking.planned_calls import PLANNED
+from dtef_pipeline.asking.call_plan import PLANNED
 from dtef_pipeline.cli.costs import describe_cost_columns
 from dtef_pipeline.report.terminal import format_meaning, heading
 from dtef_pipeline.survey.boards.meanings import DRIFT_HEADINGS, EXPERIMENT, list_meanings
-from dtef_pipeline.survey.boards.published import GROUPED, PUBLISHED
+from dtef_pipeline.survey.boards.survey_views import GROUPED, PUBLISHED
 
 Section = tuple[str, Mapping[str, str]]
 """A heading and columns, by the name that they have in the table, with their meanings."""

@@ -14,8 +14,8 @@ from dtef_pipeline.boards.cells import has_table, policy_sql
 from dtef_pipeline.boards.reliability import detectable_difference
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
-from dtef_pipeline.survey.boards.linked import load_question_clusters
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.question_links import load_question_clusters
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import describe_draw
 from dtef_pipeline.survey.scoring.expected_error import (

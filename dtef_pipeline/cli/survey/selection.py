@@ -12,7 +12,7 @@ from dtef_pipeline.family.run_settings import Setting, build_settings
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.experiments import ConditionModel, Experiment, load_experiment, resolve_asked_models
 from dtef_pipeline.survey.settings import SurveySettings
-from resources.known_models import known_models
+from resources.model_catalog import known_models
 from resources.settings import Settings, find_shipped
 
 

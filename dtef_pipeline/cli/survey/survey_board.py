@@ -12,12 +12,10 @@ import pandas as pd
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
-from dtef_pipeline.boards.served import split_served
+from dtef_pipeline.boards.mixed_models import split_served
 from dtef_pipeline.cli.families import CommandFamily, filter_by_model
-from dtef_pipeline.cli.opened_warehouse import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, warn_mixed
 from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.read import list_scored_rounds, require_rows
-from dtef_pipeline.cli.survey.after_run import SAME_RESPONSE, compare_ways
 from dtef_pipeline.cli.survey.boards import (
     describe_non_answers,
     describe_samples,
@@ -27,14 +25,16 @@ from dtef_pipeline.cli.survey.boards import (
     format_design_effect_lines,
     render_view,
 )
+from dtef_pipeline.cli.survey.run_summary import SAME_RESPONSE, compare_ways
 from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.cli.warehouse_access import SERVED_REMEDY, NothingToShowError, query_rounds, reads_tables, warn_mixed
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.survey.boards.published import BY_NAME
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_views import BY_NAME
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 from resources.warehouse import Warehouse
 
 MOST_ROWS = 60

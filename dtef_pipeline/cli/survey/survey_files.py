@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.cli.family_verbs import CheckReport, FamilyFiles
-from dtef_pipeline.cli.opened_warehouse import open_warehouse
 from dtef_pipeline.cli.survey.selection import list_shipped_experiments
+from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS, NEXT_STEPS
-from dtef_pipeline.text.beginning import shorten_to_line
-from dtef_pipeline.text.counted import format_count, list_first_names
+from dtef_pipeline.survey.completeness import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS, NEXT_STEPS
+from dtef_pipeline.text.first_line import shorten_to_line
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from resources.gateway.progress import waiting
 from resources.sources import ROUND_NOTES
 from resources.warehouse import Warehouse
@@ -224,7 +224,7 @@ def _build_options(
     replace: bool,
 ) -> dict[str, Any]:
     """What registering a round takes."""
-    from dtef_pipeline.survey.observe import MIN_N
+    from dtef_pipeline.survey.observations import MIN_N
 
     given = {MISSING_QUESTIONS: allow_missing_questions, MISSING_ATTRIBUTES: allow_missing_attributes}
     allowed = tuple(code for code in ALLOWANCES if given[code])

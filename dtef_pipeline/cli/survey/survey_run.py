@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from assets.stage.snapshots import require_snapshot
 from assets.survey.panel_file import load_checked_panel, with_blueprints
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
-from dtef_pipeline.cli.started_runs import StagesRun, check_settings
-from dtef_pipeline.cli.survey.after_run import after_run, describe_calls
+from dtef_pipeline.cli.stage_runs import StagesRun, check_settings
 from dtef_pipeline.cli.survey.question_lines import question_lines
+from dtef_pipeline.cli.survey.run_summary import after_run, describe_calls
 from dtef_pipeline.cli.survey.selection import survey_settings
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
@@ -18,7 +18,7 @@ from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.settings import build_survey_run_config
-from dtef_pipeline.text.counted import format_count, list_first_names
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from resources.failures import is_full
 from resources.gateway.progress import keep_terminal
 from resources.warehouse import Warehouse

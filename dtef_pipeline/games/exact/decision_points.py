@@ -22,7 +22,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Illegal, Scenario
 from dtef_pipeline.games.episode_items import filter_still_valid, truth_id
 from dtef_pipeline.games.exact.strategies import SmallScenario, iterate_states_to_move
-from dtef_pipeline.games.in_play import write_system_text, write_turn_text
+from dtef_pipeline.games.game_in_play import write_system_text, write_turn_text
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Player
 from dtef_pipeline.games.tables import DECISION_ANSWERS

@@ -28,8 +28,8 @@ from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, NO_PERSONA
 from dtef_pipeline.games.settings import STRATEGY_RESAMPLES
 from dtef_pipeline.games.tables import STRATEGY_VALUES
-from dtef_pipeline.text.counted import format_count, list_first_names
-from dtef_pipeline.text.nearest import list_nearest
+from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
 WON, EXPLOITABLE, EXPLOITABLE_CORRECTED = "value", "exploitability", "exploitability_corrected"
 PARTIAL_STRATEGY = "partial"

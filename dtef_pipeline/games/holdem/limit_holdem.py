@@ -32,7 +32,7 @@ from dtef_pipeline.games.holdem.strength import is_weak_hand
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import EXPLOITATION
 from dtef_pipeline.games.reading import find_action, read_command
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 _MOST_RAISES, _MOST_CALLS, _MOST_FOLDS = ("raise", "bet", "call", "check"), ("call", "check"), ("fold", "check")
 _HIGH_RANKS = "TJQKA"

@@ -25,7 +25,7 @@ from dtef_pipeline.games.negotiation.bargain import (
 )
 from dtef_pipeline.games.negotiation.messages import NegotiationMessage, format_choice, parse_message
 from dtef_pipeline.games.negotiation.proposals import NegotiationTable, read_message
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 Knowledge = Literal["private", "public"]
 _KNOWLEDGE = ("private", "public")

@@ -23,8 +23,8 @@ from dtef_pipeline.games.negotiation.referee import (
     find_proposal_fault,
 )
 from dtef_pipeline.games.reading import find_action
+from dtef_pipeline.text.json_values import Pairs, decode_value_at
 from dtef_pipeline.text.plain import strip_thinking
-from dtef_pipeline.text.structured import Pairs, decode_value_at
 
 PROPOSE, ACCEPT, SAID_WORDS = "propose", "accept", "words"
 _LOOKED_AT = 15_000

@@ -13,8 +13,8 @@ from dtef_pipeline.games.contract import Chooses, Count, GameEnding, GameMetric,
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.negotiation.auction import HIGHEST_BID, AuctionResult, Price, compute_regret, run_auction
 from dtef_pipeline.games.reading import find_action, read_command
-from dtef_pipeline.text.aligned import align_lower
-from dtef_pipeline.text.beginning import shorten_to_line
+from dtef_pipeline.text.alignment import align_lower
+from dtef_pipeline.text.first_line import shorten_to_line
 from dtef_pipeline.text.plain import strip_thinking
 
 SEALED_BID_METRICS = (

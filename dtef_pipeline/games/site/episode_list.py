@@ -7,13 +7,13 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.games.site.game_labels import format_outcome_words
 from dtef_pipeline.games.site.league_rows import ScenarioResults
 from dtef_pipeline.games.site.transcript import transcript
-from dtef_pipeline.games.site.words import format_outcome_words
 from dtef_pipeline.identity import digest
 from dtef_pipeline.site.content import Column, DataFile, Link, Section, Table, TemplateBlock, convert_to_rows
 from dtef_pipeline.site.paths import state_address
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 MOST_EPISODES = 200
 """Episodes of a scenario that are listed."""

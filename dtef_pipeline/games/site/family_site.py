@@ -10,16 +10,12 @@ from typing import Any
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.games.games_paired import GAMES_PAIRED
+from dtef_pipeline.games.game_pairs import GAMES_PAIRED
 from dtef_pipeline.games.metrics import list_general_metrics
+from dtef_pipeline.games.play_drift import GAMES_WATCHED
 from dtef_pipeline.games.site.boards import BoardPage, build_boards_of_scenario, sort_boards, verdict
 from dtef_pipeline.games.site.episode_list import choose_listed_episodes, describe_game
-from dtef_pipeline.games.site.league_rows import ScenarioResults, list_unplayed, load_scenario_results
-from dtef_pipeline.games.site.model_sections import GameModelSections
-from dtef_pipeline.games.site.personas_section import build_persona_rows, personas_section
-from dtef_pipeline.games.site.scenario_page import build_scenario_pages
-from dtef_pipeline.games.site.strategy_section import build_strategies_section
-from dtef_pipeline.games.site.words import (
+from dtef_pipeline.games.site.game_labels import (
     GameDocuments,
     format_metric_title,
     format_scenario_title,
@@ -27,14 +23,18 @@ from dtef_pipeline.games.site.words import (
     ranked_metric_words,
     watched_words,
 )
+from dtef_pipeline.games.site.league_rows import ScenarioResults, list_unplayed, load_scenario_results
+from dtef_pipeline.games.site.model_sections import GameModelSections
+from dtef_pipeline.games.site.personas_section import build_persona_rows, personas_section
+from dtef_pipeline.games.site.scenario_page import build_scenario_pages
+from dtef_pipeline.games.site.strategy_section import build_strategies_section
 from dtef_pipeline.games.tables import GAMES_TABLES
-from dtef_pipeline.games.watched_play import GAMES_WATCHED
 from dtef_pipeline.identity import digest
-from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.site.content import Column, DataFile, Page, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
 from dtef_pipeline.site.paths import state_address
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 _SCENARIO_COLUMNS = (
     Column("link", "Scenario"),

@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.games.contract import GameMetric
-from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
-from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, merge_metrics
-from dtef_pipeline.games.packs import Pack, find_pack
-from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS
-from dtef_pipeline.games.personas import BASELINE_PREFIX, PERSONA_STATUS, list_persona_statuses
-from dtef_pipeline.games.same_games import (
+from dtef_pipeline.games.common_games import (
     PLAYED_COVERAGE,
     UNPLAYED_READS,
     add_game_coverage,
@@ -27,9 +21,15 @@ from dtef_pipeline.games.same_games import (
     set_game_coverage,
     sort_players,
 )
-from dtef_pipeline.games.site.words import GameDocuments, PlayerLabels, format_scenario_title
+from dtef_pipeline.games.contract import GameMetric
+from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
+from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, merge_metrics
+from dtef_pipeline.games.packs import Pack, find_pack
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS
+from dtef_pipeline.games.personas import BASELINE_PREFIX, PERSONA_STATUS, list_persona_statuses
+from dtef_pipeline.games.site.game_labels import GameDocuments, PlayerLabels, format_scenario_title
 from dtef_pipeline.games.tables import PERSONA_RESULTS
-from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import rename_variants
 from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.paths import choose_file_names

@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.games.common_games import FORM_FAMILY, PLAYED_COVERAGE
 from dtef_pipeline.games.metrics import EXPECTED_RETURN, FORFEIT_RATE, ILLEGAL_RATE, SUCCESS_RATE
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS
-from dtef_pipeline.games.same_games import FORM_FAMILY, PLAYED_COVERAGE
 from dtef_pipeline.games.site.boards import GAME_BOARD_HOW, describe_mean, list_player_keys, list_values
+from dtef_pipeline.games.site.game_labels import SIDE_WORDS, format_metric_title, format_unit
 from dtef_pipeline.games.site.league_rows import FAMILY_ORDER, ScenarioResults
-from dtef_pipeline.games.site.words import SIDE_WORDS, format_metric_title, format_unit
 from dtef_pipeline.site.content import (
     Block,
     Chart,
@@ -27,7 +27,7 @@ from dtef_pipeline.site.content import (
 )
 from dtef_pipeline.site.leaderboard import MOST_IN_CHART
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 _METRIC_COLUMNS_SHOWN = 4
 """Metrics of a family that stand in its table at first."""

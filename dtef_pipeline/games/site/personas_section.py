@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from dtef_pipeline.games.personas import NO_PERSONA, PERSONA_STATUS, Persona
+from dtef_pipeline.games.site.game_labels import format_unit
 from dtef_pipeline.games.site.league_rows import ScenarioResults
 from dtef_pipeline.games.site.metric_tables import build_mean_estimate
 from dtef_pipeline.games.site.same_seeds import compare_on_seeds, describe_difference
-from dtef_pipeline.games.site.words import format_unit
 from dtef_pipeline.site.content import Block, Column, Fold, Section, Table, TemplateBlock, convert_to_rows, is_unknown
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 _PERSONAS_HOW = (
     "A row is a model that plays as a persona. The change is from the same model as itself, on the games that it played in both ways, with a "

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from dtef_pipeline.games.in_play import describe_unit
+from dtef_pipeline.games.game_in_play import describe_unit
 from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.games.site.boards import BoardPage, verdict
 from dtef_pipeline.games.site.episode_list import build_episodes_section, build_transcript_files
+from dtef_pipeline.games.site.game_labels import format_unit
 from dtef_pipeline.games.site.league_rows import ScenarioResults
 from dtef_pipeline.games.site.metric_tables import (
     build_form_section,
@@ -21,11 +22,10 @@ from dtef_pipeline.games.site.metric_tables import (
 )
 from dtef_pipeline.games.site.personas_section import build_persona_rows, personas_section
 from dtef_pipeline.games.site.strategy_section import build_strategies_section
-from dtef_pipeline.games.site.words import format_unit
 from dtef_pipeline.site.content import Block, Column, DataFile, Fold, Link, Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 CRUMBS = (Link("Games", board_page("games")),)
 

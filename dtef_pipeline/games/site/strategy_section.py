@@ -8,7 +8,7 @@ from typing import Any
 from dtef_pipeline.games.exact.strategy_values import EXPLOITABLE_CORRECTED, WON
 from dtef_pipeline.games.personas import BASELINE_PREFIX
 from dtef_pipeline.games.site.league_rows import ScenarioResults
-from dtef_pipeline.report.stored_rows import StoredRow
+from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.site.content import Column, Estimate, Section, Table, is_unknown
 from dtef_pipeline.site.number_text import show
 

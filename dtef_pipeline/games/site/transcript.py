@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from dtef_pipeline.games.contract import GameEnding, GameMove, GameTrace
-from dtef_pipeline.games.in_play import ACTION_WORD, GameInPlay, decode_trace, format_units, write_turn_text
+from dtef_pipeline.games.game_in_play import ACTION_WORD, GameInPlay, decode_trace, format_units, write_turn_text
 from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.site.game_labels import format_outcome_words
 from dtef_pipeline.games.site.league_rows import ScenarioResults
-from dtef_pipeline.games.site.words import format_outcome_words
-from dtef_pipeline.report.stored_rows import StoredRow
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.text.plain import strip_thinking
+from dtef_pipeline.text.quantity_words import format_count
 
 MOST_MOVES_SHOWN, MOST_OF_A_TEXT = 400, 8_000
 """Moves of one episode, and characters of one text."""

@@ -28,7 +28,7 @@ from dtef_pipeline.games.solitaire.tableau import (
     explain_illegal_command,
     list_legal_commands,
 )
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 HINT, RESIGN = "hint", "resign"
 STEP_LIMIT = 60

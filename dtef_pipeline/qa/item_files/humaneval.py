@@ -8,6 +8,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+from dtef_pipeline.qa.item_files.item_log import ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.layout import (
     iterate_items_of_files,
     require_mapping,
@@ -15,7 +16,6 @@ from dtef_pipeline.qa.item_files.layout import (
     require_readable,
     require_text,
 )
-from dtef_pipeline.qa.item_files.loaded import ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.rows import SourceRow
 from dtef_pipeline.qa.item_files.splits import ONE_PART, find_split_files
 from dtef_pipeline.qa.model import QaItem

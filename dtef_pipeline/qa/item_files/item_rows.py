@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.qa.item_files.loaded import ItemFinding, LoadedItems
+from dtef_pipeline.qa.item_files.item_log import ItemFinding, LoadedItems
 from dtef_pipeline.qa.model import QaItem, Quote
 from dtef_pipeline.qa.tables import QA_EXAMPLES, QA_FINDINGS, QA_ITEMS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.item_files.gsm8k import load_gsm8k
 from dtef_pipeline.qa.item_files.humaneval import load_humaneval
-from dtef_pipeline.qa.item_files.loaded import LoadedItems
+from dtef_pipeline.qa.item_files.item_log import LoadedItems
 from dtef_pipeline.qa.item_files.mmlu import load_mmlu
 from dtef_pipeline.qa.item_files.socioscope import CheckMetric, TurnText, load_socioscope
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dtef_pipeline.qa.item_files.item_log import ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.layout import (
     FEWEST_OPTIONS,
     ITEM_LETTERS,
@@ -22,7 +23,6 @@ from dtef_pipeline.qa.item_files.layout import (
     require_readable,
     require_text,
 )
-from dtef_pipeline.qa.item_files.loaded import ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.rows import CSV_ENDING, SourceRow
 from dtef_pipeline.qa.item_files.splits import ONE_PART, find_split_files, name_without_split
 from dtef_pipeline.qa.model import QaItem

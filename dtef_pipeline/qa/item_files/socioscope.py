@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, GivenAnswer, ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.layout import (
     flag_options,
     number_row,
@@ -21,7 +22,6 @@ from dtef_pipeline.qa.item_files.layout import (
     take,
     warn_of_flags,
 )
-from dtef_pipeline.qa.item_files.loaded import ANSWERS_CODE, GivenAnswer, ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.rows import DoubledKeys, JsonFile, SourceRow, read_whole_json
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from dtef_pipeline.qa.item_files.loaded import ItemLog, RowFault
+from dtef_pipeline.qa.item_files.item_log import ItemLog, RowFault
 from dtef_pipeline.qa.item_files.rows import TABLE_ENDINGS, make_unreadable_fault
 
 ONE_PART = "all"

@@ -36,7 +36,7 @@ from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, Ite
 from dtef_pipeline.qa.reading.corrections import drop_denials
 from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED
 from dtef_pipeline.qa.reading.option_texts import OptionTexts, read_letters_at
-from dtef_pipeline.qa.reading.run_on import cut_at_end, cut_before_next_turn
+from dtef_pipeline.qa.reading.reply_end import cut_at_end, cut_before_next_turn
 from dtef_pipeline.qa.reading.statements import (
     LETTERS_OF_OPTIONS,
     Statement,
@@ -44,7 +44,7 @@ from dtef_pipeline.qa.reading.statements import (
     find_strong_statements,
     find_weak_statements,
 )
-from dtef_pipeline.text.aligned import align_lower, align_text
+from dtef_pipeline.text.alignment import align_lower, align_text
 from dtef_pipeline.text.plain import strip_thinking
 
 _BELOW_IS_SHORT = 200

@@ -36,15 +36,15 @@ from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, Ite
 from dtef_pipeline.qa.reading.corrections import drop_denials, find_corrections
 from dtef_pipeline.qa.reading.expressions import evaluate
 from dtef_pipeline.qa.reading.foreign_cues import find_foreign_cues, normalize_euros, normalize_points
-from dtef_pipeline.qa.reading.run_on import cut_at_end, cut_before_next_turn
-from dtef_pipeline.qa.reading.said_number import (
+from dtef_pipeline.qa.reading.latex_text import find_boxes, strip_latex, strip_programs
+from dtef_pipeline.qa.reading.reply_end import cut_at_end, cut_before_next_turn
+from dtef_pipeline.qa.reading.sentence_numbers import (
     compare_with_neighbours,
     is_stating_precision,
     is_the_word_one,
     read_sentence_number,
 )
-from dtef_pipeline.qa.reading.written_math import find_boxes, strip_latex, strip_programs
-from dtef_pipeline.text.aligned import align_lower, align_text
+from dtef_pipeline.text.alignment import align_lower, align_text
 from dtef_pipeline.text.numbers import FoundNumber, convert_to_json_number, find_numbers, is_same_number, parse_exact_number
 from dtef_pipeline.text.plain import strip_thinking
 

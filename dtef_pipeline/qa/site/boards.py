@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
-from dtef_pipeline.qa.site.human_names import (
+from dtef_pipeline.qa.site.qa_labels import (
     format_metric,
     format_suite_title,
     format_way,
@@ -22,7 +22,7 @@ from dtef_pipeline.site.content import Column, Estimate, convert_to_rows
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.site.verdict_sentences import describe_best_of_models
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 _BOARD_FURTHER = (
     Column("n_items", "Items", "count", "Items with a scored response", always=True),

@@ -8,7 +8,8 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.qa.qa_paired import QA_PAIRED
+from dtef_pipeline.qa.qa_pairs import QA_PAIRED
+from dtef_pipeline.qa.score_drift import QA_WATCHED
 from dtef_pipeline.qa.site.boards import (
     SuiteBoard,
     build_suite_boards,
@@ -17,9 +18,9 @@ from dtef_pipeline.qa.site.boards import (
     format_board_title,
     verdict,
 )
-from dtef_pipeline.qa.site.checked import build_pass_section, build_validity_section
 from dtef_pipeline.qa.site.explorer import build_explorer_files, compute_kept_share
-from dtef_pipeline.qa.site.human_names import (
+from dtef_pipeline.qa.site.model_sections import QaModelSections
+from dtef_pipeline.qa.site.qa_labels import (
     format_part_title,
     format_suite_title,
     format_way,
@@ -27,14 +28,13 @@ from dtef_pipeline.qa.site.human_names import (
     ranked_metric_words,
     watched_words,
 )
-from dtef_pipeline.qa.site.model_sections import QaModelSections
 from dtef_pipeline.qa.site.suite_page import build_item_address, build_suites_section, suite_page
 from dtef_pipeline.qa.site.suite_scores import QaScores, SuiteScores
+from dtef_pipeline.qa.site.validity_sections import build_pass_section, build_validity_section
 from dtef_pipeline.qa.tables import QA_TABLES
-from dtef_pipeline.qa.watched_scores import QA_WATCHED
 from dtef_pipeline.site.content import Column, DataFile, Link, Page, Prose, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 _QA_METHOD = (
     "Each response to an item is read by the scorer of its type: a letter or an option, a number, the tests of a program, the words of a metric "

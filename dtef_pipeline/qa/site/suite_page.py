@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.qa.site.boards import SuiteBoard
-from dtef_pipeline.qa.site.checked import build_comparison_section, build_retrieval_section
 from dtef_pipeline.qa.site.explorer import sample_items
-from dtef_pipeline.qa.site.human_names import format_part_title, format_suite_title
+from dtef_pipeline.qa.site.qa_labels import format_part_title, format_suite_title
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, QaScores, SuiteScores
+from dtef_pipeline.qa.site.validity_sections import build_comparison_section, build_retrieval_section
 from dtef_pipeline.site.content import Column, Fold, Link, Page, Section, Table, TemplateBlock, is_unknown
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page, state_address
 from dtef_pipeline.site.verdict_sentences import describe_best_of_models
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 MODELS_SHOWN, HARDEST_LISTED = 5, 40
 """Models in a table until the reader asks for all; items in the list of the hardest."""

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.qa.latest_scores import load_latest_scores, load_qa_snapshot_order
-from dtef_pipeline.qa.site.human_names import rank_metric
-from dtef_pipeline.qa.site.shown_runs import shown_runs
-from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.qa.site.qa_labels import rank_metric
+from dtef_pipeline.qa.site.qa_run_choice import shown_runs
+from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import rename_variants
 from dtef_pipeline.site.paths import choose_file_names
 

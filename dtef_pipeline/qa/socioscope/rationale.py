@@ -21,7 +21,7 @@ from dtef_pipeline.qa.socioscope.lists import (
 )
 from dtef_pipeline.qa.socioscope.words import extract_folded_answer
 from dtef_pipeline.qa.socioscope.yes_no import YesNo
-from dtef_pipeline.qa.transcripts.cited_reply import read_cited
+from dtef_pipeline.qa.transcripts.citation_reply import read_cited
 
 RATIONALE_JUDGED = "judged"
 """Flag of a score that waits for a judge of the reasons, or was made with one."""

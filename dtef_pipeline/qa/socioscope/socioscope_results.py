@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
-from dtef_pipeline.qa.item_files.loaded import GivenAnswer
+from dtef_pipeline.qa.item_files.item_log import GivenAnswer
 from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, Written
 from dtef_pipeline.qa.scorers import find_scorer, make_unscored_scorer
 from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, compute_pooled_existence, read_named_source

@@ -8,10 +8,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dtef_pipeline.qa.metric import fold_to_ascii, strip_punctuation
-from dtef_pipeline.qa.reading.run_on import cut_at_end, cut_before_next_turn
+from dtef_pipeline.qa.reading.reply_end import cut_at_end, cut_before_next_turn
+from dtef_pipeline.text.number_words import BELOW_TWENTY, SCALES_OF_WORDS, TENS_OF_WORDS, read_number_at
 from dtef_pipeline.text.numbers import format_figures
 from dtef_pipeline.text.plain import strip_thinking
-from dtef_pipeline.text.spoken_numbers import BELOW_TWENTY, SCALES_OF_WORDS, TENS_OF_WORDS, read_number_at
 
 _GROUPED_DIGITS = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3})+(?!,?[0-9])")
 _WORD_OR_NUMBER = re.compile(r"(?:(?<![a-z0-9%])-)?[a-z0-9]+(?:\.[0-9][a-z0-9]*)*|%")

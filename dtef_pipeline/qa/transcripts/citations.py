@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dtef_pipeline.qa.transcripts.metadata import replace_unreadable
-from dtef_pipeline.qa.transcripts.quoted import RelaxedText, Span, find_exact_span, find_relaxed_spans, relax_text
+from dtef_pipeline.qa.transcripts.quotations import RelaxedText, Span, find_exact_span, find_relaxed_spans, relax_text
 
 CITATION_REASONS = (
     "found_elsewhere",

@@ -25,7 +25,7 @@ from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS, merge_histor
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_LABEL_DRAWS, RUBRIC_LABEL_ITEMS
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.drawing import compute_chances, draw_sample
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 SHEET_COLUMNS = ("item", "prompt", "text", "hidden", "criterion", "class", "reason", "author")
 """Of the sheet; the last three are to be filled in. `hidden`: how many names are left out of the text."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dtef_pipeline.judging.judges import consensus_id
-from dtef_pipeline.report.stored_rows import StoredRow
+from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.rubric.results.blueprint_run import (
     BlueprintRun,
     ByPrompt,
@@ -23,7 +23,7 @@ from dtef_pipeline.rubric.results.blueprint_run import (
     make_criterion_key,
     make_response_key,
 )
-from dtef_pipeline.rubric.results.judged_points import JudgedPoints, describe_criterion, group_judgements
+from dtef_pipeline.rubric.results.point_judgements import JudgedPoints, describe_criterion, group_judgements
 
 RESULT_FORMAT = "dtef-rubric-result/1"
 _OF_POINT = ("score", "low", "high", "n_judges", "n_answered", "partial", "spread", "inverted", "reason", "explanation")

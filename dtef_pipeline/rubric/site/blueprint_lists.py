@@ -13,7 +13,7 @@ from dtef_pipeline.site.content import Column, Link, Page, Section, Table, conve
 from dtef_pipeline.site.family_view import RankedBoard
 from dtef_pipeline.site.leaderboard import board_block
 from dtef_pipeline.site.paths import board_page
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 RUBRIC_CRUMB = Link("Rubrics", board_page("rubric"))
 _LIST_COLUMNS = (

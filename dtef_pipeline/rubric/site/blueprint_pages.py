@@ -18,7 +18,7 @@ from dtef_pipeline.rubric.site.judges import AGREEMENT_HOW, FINDING_COLUMNS, for
 from dtef_pipeline.rubric.site.prompt_parts import POINT_ENDS, build_prompt_data, build_prompt_part
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
 from dtef_pipeline.rubric.site.run_history import build_history_section
-from dtef_pipeline.rubric.site.shown_runs import LatestRunRows
+from dtef_pipeline.rubric.site.run_selection import LatestRunRows
 from dtef_pipeline.rubric.site.small_boards import describe_best_model, ranked_board
 from dtef_pipeline.site.content import (
     Block,
@@ -37,8 +37,8 @@ from dtef_pipeline.site.content import (
 from dtef_pipeline.site.family_view import RankedBoard
 from dtef_pipeline.site.leaderboard import board_block
 from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
-from dtef_pipeline.text.beginning import shorten_to_line
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.first_line import shorten_to_line
+from dtef_pipeline.text.quantity_words import format_count
 
 MOST_TEXT = 12_500_000
 """Characters of responses and reasons on the whole site; of more a sample of prompts has them."""

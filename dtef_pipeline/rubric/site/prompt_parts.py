@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dtef_pipeline.report.stored_rows import StoredRow
+from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD_NOT
 from dtef_pipeline.rubric.results.blueprint_run import (
     BlueprintRun,
@@ -15,7 +15,7 @@ from dtef_pipeline.rubric.results.blueprint_run import (
     make_response_key,
     mean,
 )
-from dtef_pipeline.rubric.results.judged_points import (
+from dtef_pipeline.rubric.results.point_judgements import (
     JudgedPoints,
     describe_criterion,
     describe_judges_answered,
@@ -25,8 +25,8 @@ from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words, promp
 from dtef_pipeline.site.content import DataFile, TemplateBlock, is_unknown
 from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
 from dtef_pipeline.site.paths import address_id
-from dtef_pipeline.text.beginning import shorten_to_line
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.first_line import shorten_to_line
+from dtef_pipeline.text.quantity_words import format_count
 
 PARTIAL_SIGN, LABEL_SIGN = "◐", "✎"
 POINT_ENDS = ("0: not met", "1: met in full")

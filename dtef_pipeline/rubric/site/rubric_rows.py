@@ -10,12 +10,12 @@ from typing import Any
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.report.stored_rows import StoredRow, StoredRows
+from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.rubric.results.blueprint_run import find_shown_runs, list_snapshots_in_order, load_model_scores
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD
 from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.paths import address_id, build_model_address, choose_file_names
-from dtef_pipeline.text.beginning import shorten_to_line
+from dtef_pipeline.text.first_line import shorten_to_line
 
 _ABOUT_COLUMNS = (
     *("blueprint", "title", "description", "tags", "references", "path"),

@@ -10,11 +10,11 @@ import pandas as pd
 from dtef_pipeline.asking.snapshot_order import among
 from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT
 from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun
-from dtef_pipeline.rubric.results.judged_points import describe_criterion
+from dtef_pipeline.rubric.results.point_judgements import describe_criterion
 from dtef_pipeline.rubric.site.prompt_parts import truncate_model_text
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.site.content import Block, Chart, Column, Fold, Section, Table, TemplateBlock, convert_to_rows, is_unknown
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 MOST_RUNS, _MOST_DRAWN = 12, 4
 _MOST_APART, _MOST_PROMPTS, _MOST_CRITERIA = 3, 2, 5

@@ -10,10 +10,10 @@ import numpy as np
 
 from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, TEST_TAG
 from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid_at, find_crossing
-from dtef_pipeline.rubric.runs_compared import describe_unlike_runs, select_averaged_runs
+from dtef_pipeline.rubric.run_comparison import describe_unlike_runs, select_averaged_runs
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.site.content import Fold, Section, TemplateBlock, convert_to_rows, is_unknown
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 _WEIGHT_HOW = (
     "Where a prompt has criteria and an ideal answer, the score is beta times similarity plus 1 - beta times coverage. At 0 only coverage "

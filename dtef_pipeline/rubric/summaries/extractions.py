@@ -22,8 +22,8 @@ from dtef_pipeline.rubric.conversations import sum_response_usage
 from dtef_pipeline.rubric.summaries.summary import ANALYST_ROLE
 from dtef_pipeline.rubric.summaries.summary_rows import ANALYSTS, choose_analysts
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
-from dtef_pipeline.text.counted import format_count
 from dtef_pipeline.text.plain import strip_thinking
+from dtef_pipeline.text.quantity_words import format_count
 
 POINTS_AT_MOST = 12
 POINT_CHARACTERS = 300

@@ -10,9 +10,9 @@ from functools import cached_property
 
 from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.survey.attributes import canonical, classify_groups, find_candidates, make_segment_key
+from dtef_pipeline.survey.completeness import MISSING_QUESTIONS
 from dtef_pipeline.survey.model import Finding, Question, Segment
-from dtef_pipeline.survey.whole import MISSING_QUESTIONS
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 SEGMENT_COLUMN = re.compile(r"[Oo]\s?(\d+)\s?[:.–-]\s*(\S.*)")
 """A segment's column: its O-number and its value."""

@@ -15,7 +15,7 @@ from dtef_pipeline.survey.adapters.text_files import iterate_text_rows, require_
 from dtef_pipeline.survey.attributes import clean
 from dtef_pipeline.survey.model import Finding
 from dtef_pipeline.survey.validation import parse_whole_count, require_columns
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 AGGREGATE = "_aggregate_standardized.csv"
 COUNTS_FILE = "_segment_counts_by_question.csv"

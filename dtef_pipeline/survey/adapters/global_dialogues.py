@@ -27,9 +27,9 @@ from dtef_pipeline.survey.adapters.dialogue_files import (
 )
 from dtef_pipeline.survey.adapters.questionnaire import Questionnaire
 from dtef_pipeline.survey.attributes import canonical, classify_groups, find_candidates, find_profile_attribute, segment
+from dtef_pipeline.survey.completeness import is_lacking_options, report_cut_questions
 from dtef_pipeline.survey.model import Answer, Finding, Question, Survey, Unreadable
 from dtef_pipeline.survey.validation import check_question, find_round_name, parse_percentage
-from dtef_pipeline.survey.whole import is_lacking_options, report_cut_questions
 
 _PREFIXED = re.compile(r"[^\W\d_][\w ]{0,30}:\s*\S")
 _SUMS_UP = re.compile(

@@ -25,6 +25,7 @@ from dtef_pipeline.survey.adapters.text_files import (
 from dtef_pipeline.survey.answer_scales.non_answers import OPTION_ROLES, Role
 from dtef_pipeline.survey.answer_scales.scales import KINDS
 from dtef_pipeline.survey.attributes import clean, segment
+from dtef_pipeline.survey.completeness import is_lacking_options, report_cut_questions
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.validation import (
     check_places,
@@ -38,9 +39,8 @@ from dtef_pipeline.survey.validation import (
     require_columns,
     round_id,
 )
-from dtef_pipeline.survey.whole import is_lacking_options, report_cut_questions
-from dtef_pipeline.text.beginning import shorten_to_line
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.first_line import shorten_to_line
+from dtef_pipeline.text.quantity_words import format_count
 
 LONG_COLUMNS = {
     "round": "the survey wave, such as GD4",

@@ -23,10 +23,10 @@ from dtef_pipeline.survey.adapters.dialogue_files import (
     read_mapping,
 )
 from dtef_pipeline.survey.attributes import clean, find_attribute, find_profile_attribute, make_segment_key
+from dtef_pipeline.survey.completeness import MISSING_ATTRIBUTES, MISSING_QUESTIONS
 from dtef_pipeline.survey.model import Finding
-from dtef_pipeline.survey.observe import MIN_N
-from dtef_pipeline.survey.whole import MISSING_ATTRIBUTES, MISSING_QUESTIONS
-from dtef_pipeline.text.counted import format_count, list_first_names
+from dtef_pipeline.survey.observations import MIN_N
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
 _MAY_BE_ABSENT = {"language"}
 """Published aggregates may leave these attributes out on purpose, though the guide asks for them."""

@@ -26,10 +26,10 @@ from dtef_pipeline.statistics.differences import (
     verdicts,
 )
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SCORED, SurveyBoardOptions
 from dtef_pipeline.survey.experiments import ConditionModel
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
+from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
 
 DECISIONS = ("better", "worse", "equivalent", "undecided")
 _REQUESTS_ASKED = f"""

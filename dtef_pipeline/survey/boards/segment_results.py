@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.boards.board_subject import Deviations
 from dtef_pipeline.boards.intervals import clip_to_unit
-from dtef_pipeline.boards.scored import Deviations
 from dtef_pipeline.statistics.cluster_robust import Estimates, estimate_ratios
 from dtef_pipeline.statistics.differences import Codes, sum_by_cluster
 from dtef_pipeline.statistics.shared_noise import shared_variance
 from dtef_pipeline.survey.boards.noise import NEEDED, SCORED_AGAIN, estimate_segment_noise
-from dtef_pipeline.survey.boards.scored import SCORED
+from dtef_pipeline.survey.boards.survey_subject import SCORED
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS, SEGMENT_RESULTS
 from dtef_pipeline.tables import ANSWERED, STATUSES

@@ -6,7 +6,7 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.boards.cells import cells_sql, parameters
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
 
 _CURVE = ["model_variant", "condition"]

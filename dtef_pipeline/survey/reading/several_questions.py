@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from dtef_pipeline.text.json_values import Pairs, decode_json, decode_value_at, find_objects, format_json_value, strip_fence
 from dtef_pipeline.text.plain import LOOK_BACK_FAR, strip_thinking
-from dtef_pipeline.text.structured import Pairs, decode_json, decode_value_at, find_objects, format_json_value, strip_fence
 
 Parts = dict[int, list[str]]
 """The texts that answer each question, by its number: Q1 is 1."""

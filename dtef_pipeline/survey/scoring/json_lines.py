@@ -26,7 +26,7 @@ from dtef_pipeline.survey.scoring.matrices import Places, compute_scale_ranks, h
 from dtef_pipeline.survey.scoring.metrics import emd_normalized_on_scale, measure
 from dtef_pipeline.survey.scoring.policy import apply_policy, check_metric_name
 from dtef_pipeline.survey.tables import METRICS
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 _MOST_AT_ONCE = 1000
 _TOO_DEEP = "nested too deeply"

@@ -15,11 +15,11 @@ from dtef_pipeline.site.content import Block, Column, Section, Table, convert_to
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.boards.experiments import compare_conditions
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import ConditionModel
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.words import format_condition
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.survey.site.survey_labels import format_condition
+from dtef_pipeline.text.quantity_words import format_count
 
 _CONDITION_COLUMNS = (
     Column("model", "Model"),

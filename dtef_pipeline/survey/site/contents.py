@@ -14,10 +14,10 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.paths import board_page, choose_file_names, state_address
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
-from dtef_pipeline.survey.boards.asked_alike import Way, group_by_way
+from dtef_pipeline.survey.boards.ways_of_asking import Way, group_by_way
 from dtef_pipeline.survey.identity import make_round_order
 from dtef_pipeline.survey.site.boards import Boards, load_boards
-from dtef_pipeline.survey.site.words import format_segment_label, format_way_heading, map_variant_names
+from dtef_pipeline.survey.site.survey_labels import format_segment_label, format_way_heading, map_variant_names
 from dtef_pipeline.text.shortening import shorten
 
 FAMILY = "survey"

@@ -18,8 +18,8 @@ from dtef_pipeline.survey.site.means import Means, Spread
 from dtef_pipeline.survey.site.pair_pages import SCRIPT, PairPages
 from dtef_pipeline.survey.site.pair_store import PAIRS, shares
 from dtef_pipeline.survey.site.sections import build_model_rows
-from dtef_pipeline.survey.site.words import A_PERFECT_MODEL, EVERYBODY_ELSE
-from dtef_pipeline.text.counted import format_count, format_plural
+from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, EVERYBODY_ELSE
+from dtef_pipeline.text.quantity_words import format_count, format_plural
 
 MOST_SEGMENTS = 60
 """Segments on the page of a question: those that differ most from everybody."""

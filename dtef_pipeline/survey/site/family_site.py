@@ -23,10 +23,10 @@ from dtef_pipeline.survey.site.model_sections import SurveyModelSections
 from dtef_pipeline.survey.site.pair_pages import PairPages
 from dtef_pipeline.survey.site.pair_store import store_pairs
 from dtef_pipeline.survey.site.sections import sections
+from dtef_pipeline.survey.site.survey_labels import asked_words, part_words, ranked_metric_words, watched_words
 from dtef_pipeline.survey.site.texts import load_texts, sample_pairs
-from dtef_pipeline.survey.site.words import asked_words, part_words, ranked_metric_words, watched_words
-from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
-from dtef_pipeline.survey.survey_paired import SURVEY_PAIRED
+from dtef_pipeline.survey.survey_pairs import SURVEY_PAIRED
+from dtef_pipeline.survey.table_folders import SURVEY_TABLES
 
 
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:

@@ -10,7 +10,7 @@ from dtef_pipeline.site.family_view import ITEM_COLUMNS
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.means import Means
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 MOST_PAIRS = 12_000
 

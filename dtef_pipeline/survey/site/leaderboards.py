@@ -16,12 +16,12 @@ from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.verdict_sentences import describe_best_of_models
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
-from dtef_pipeline.survey.boards.asked_alike import Way
-from dtef_pipeline.survey.boards.scored import SCORED
+from dtef_pipeline.survey.boards.survey_subject import SCORED
+from dtef_pipeline.survey.boards.ways_of_asking import Way
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.words import A_PERFECT_MODEL, EVERYBODY_ELSE
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, EVERYBODY_ELSE
+from dtef_pipeline.text.quantity_words import format_count
 
 SURVEY_MEASURE = "Similarity of predicted and observed answers, 0-1, higher is better"
 HOW_TO_READ_RANKS = (

@@ -9,7 +9,7 @@ from dtef_pipeline.site.content import Column, Section, Table
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.means import Means, Spread
-from dtef_pipeline.text.counted import format_count, format_plural
+from dtef_pipeline.text.quantity_words import format_count, format_plural
 
 _SCORE_SPREAD = (
     Column("mean", "Mean score", "score"),

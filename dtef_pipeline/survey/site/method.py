@@ -6,10 +6,10 @@ import inspect
 
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.survey.boards.scored import SCORED
+from dtef_pipeline.survey.boards.survey_subject import SCORED
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.site.data_sections import describe_policy
-from dtef_pipeline.survey.site.words import METRIC_NAMES
+from dtef_pipeline.survey.site.survey_labels import METRIC_NAMES
 from dtef_pipeline.survey.tables import METRICS
 
 

@@ -17,8 +17,8 @@ from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.means import By, Means
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series, shares
+from dtef_pipeline.survey.site.survey_labels import EVERYBODY_ELSE
 from dtef_pipeline.survey.site.texts import Place, ResponseText, Texts
-from dtef_pipeline.survey.site.words import EVERYBODY_ELSE
 
 _WORST_SHOWN, _UNREAD_SHOWN = 5, 3
 """Answers shown that could be read, and that could not."""

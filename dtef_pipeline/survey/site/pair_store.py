@@ -13,9 +13,9 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import cells_sql, has_table, parameters
-from dtef_pipeline.survey.boards.asked_alike import Way
 from dtef_pipeline.survey.boards.noise import effective_n_sql
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
+from dtef_pipeline.survey.boards.ways_of_asking import Way
 from dtef_pipeline.survey.scoring.matrices import EFFECTIVE
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.tables import STATUSES

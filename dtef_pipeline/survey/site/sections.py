@@ -17,13 +17,13 @@ from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.blueprint.wording import format_attribute
-from dtef_pipeline.survey.boards.asked_alike import Way
 from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
 from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
+from dtef_pipeline.survey.boards.ways_of_asking import Way
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.words import METRIC_NAMES, format_condition
+from dtef_pipeline.survey.site.survey_labels import METRIC_NAMES, format_condition
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 _MOST_GAPS = 40
 _MOST_CURVES = 12

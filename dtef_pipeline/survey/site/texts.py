@@ -13,7 +13,7 @@ from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PLACED
-from dtef_pipeline.text.counted import format_count
+from dtef_pipeline.text.quantity_words import format_count
 
 MOST_TEXT_CHARACTERS = 22_000_000
 """Of the prompts and responses of all pages of segments together."""

@@ -12,8 +12,8 @@ from assets.engine.dry_run import DryRun
 from assets.qa.stages import QA_STAGES
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.asking.tokens import estimate_tokens
+from dtef_pipeline.qa.item_files.item_log import LoadedItems
 from dtef_pipeline.qa.item_files.item_rows import build_item_tables
-from dtef_pipeline.qa.item_files.loaded import LoadedItems
 from dtef_pipeline.qa.judging.arbiter import is_in_sample
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.settings import QaSettings

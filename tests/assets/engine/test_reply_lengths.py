@@ -11,7 +11,7 @@ from assets.engine.dry_run import compute_mean_lengths
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.stage import Lengths
 from dtef_pipeline.games.tables import EPISODE_TURNS, LEAGUE_SPACE
-from resources.known_models import known_models
+from resources.model_catalog import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, use

@@ -13,7 +13,7 @@ from assets.definitions import defs
 from assets.evaluations.run_log import DagsterRunLog
 from assets.stage.resources import Store
 from dtef_pipeline.api.plans.games_plan import GAMES_PLANS, GamesManifest
-from dtef_pipeline.cli.started_runs import open_dagster_instance
+from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from resources.evaluations.evaluation_store import QUEUE_TAG, EvaluationStore, Event
 from resources.settings import Settings
 from resources.warehouse import Warehouse

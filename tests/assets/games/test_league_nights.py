@@ -16,7 +16,7 @@ from assets.definitions import defs
 from assets.games.night import nightly_games
 from assets.games.roll_ups import baselines_stand_still, games_drift, games_no_drift, games_verdicts_were_sent
 from assets.stage.resources import Store
-from dtef_pipeline.cli.started_runs import open_dagster_instance
+from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import load_panel_settings
 from dtef_pipeline.games.settings import GamesSettings

@@ -9,10 +9,9 @@ import dagster as dg
 import pytest
 
 from assets.engine.site_report import report
-from assets.preference import voted_scores
-from assets.preference.stored_votes import preference_votes
+from assets.preference.score_assets import preference_roll_ups, preference_scores
+from assets.preference.vote_assets import preference_votes
 from assets.preference.vote_sensor import scores_after_votes
-from assets.preference.voted_scores import preference_roll_ups, preference_scores
 from assets.stage.resources import Store
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.votes import make_paired_response, vote_pair

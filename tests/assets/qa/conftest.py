@@ -17,9 +17,9 @@ import yaml
 from assets.engine.roll_up_names import QA_ROLL_UP_NAMES
 from assets.launch import OF_PARTS, QA_STAGE_NAMES, LaunchResult, materialize
 from assets.qa.files import add_parts, list_known_parts
-from assets.qa.known_suites import known_suites
-from dtef_pipeline.cli.started_runs import open_dagster_instance
-from dtef_pipeline.qa.item_files.added_files import read_added
+from assets.qa.suite_catalog import known_suites
+from dtef_pipeline.cli.stage_runs import open_dagster_instance
+from dtef_pipeline.qa.item_files.suite_files import read_added
 from dtef_pipeline.qa.tables import QA_SPACE
 from resources.gateway.retries import Backoff
 from resources.item_files import QaSource, source_hash

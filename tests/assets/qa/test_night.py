@@ -15,7 +15,7 @@ import pytest
 from assets.definitions import defs
 from assets.qa.files import add_parts
 from assets.qa.night import nightly_questions
-from dtef_pipeline.cli.started_runs import open_dagster_instance
+from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
 from resources.item_files import QaSource
 from tests.assets.qa.conftest import QaPipeline, qa_pipeline

@@ -18,7 +18,7 @@ import yaml
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
 from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, LaunchResult, materialize
 from assets.rubric.files import RUBRIC_BLUEPRINT, add, list_known_blueprints
-from dtef_pipeline.cli.started_runs import open_dagster_instance
+from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from resources.blueprint_files import RubricFile, content_hash
 from resources.gateway.retries import Backoff

@@ -56,7 +56,7 @@ def run(environment: dict[str, str], config: dict[str, Any], stages: Sequence[st
     from assets.launch import OF_BLUEPRINTS, OF_PARTS, materialize
     from assets.qa.files import list_known_parts
     from assets.rubric.files import list_known_blueprints
-    from dtef_pipeline.cli.started_runs import open_dagster_instance
+    from dtef_pipeline.cli.stage_runs import open_dagster_instance
 
     os.environ.clear()
     os.environ.update(environment)

@@ -12,7 +12,7 @@ import pytest
 from assets.definitions import defs
 from assets.rubric.files import add
 from assets.rubric.night import nightly_rubrics
-from dtef_pipeline.cli.started_runs import open_dagster_instance
+from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.tables import RUBRIC_BLUEPRINTS, RUBRIC_SCORES
 from resources.blueprint_files import RubricFile

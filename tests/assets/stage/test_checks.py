@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import assets.survey.stages
-from dtef_pipeline.survey.observe import ObservedRound
+from dtef_pipeline.survey.observations import ObservedRound
 from tests.assets.conftest import Pipeline
 
 BAD, OTHER = "T1/country:kenya", "T1/country:chile"

@@ -5,7 +5,7 @@ import pandas as pd
 
 from assets.stage.resources import Store
 from dtef_pipeline.boards.boards import BoardEvidence
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 
 
 def test_evidence_is_shared_by_the_roll_ups_of_a_run_and_gone_with_it() -> None:

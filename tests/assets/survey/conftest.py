@@ -14,7 +14,7 @@ import yaml
 
 from assets.definitions import defs
 from assets.survey.nightly import nightly_drift_schedule
-from dtef_pipeline.cli.started_runs import open_dagster_instance
+from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
 from tests.assets.ticks import tick

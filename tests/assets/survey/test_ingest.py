@@ -12,7 +12,7 @@ import assets.survey.stages
 from assets.survey.rounds import register_round
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.whole import MISSING_QUESTIONS
+from dtef_pipeline.survey.completeness import MISSING_QUESTIONS
 from resources.sources import Source, Sources
 from tests.assets.conftest import Pipeline, write_survey
 

@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dtef_pipeline.cli.started_runs import open_dagster_instance
+from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline
 from tests.assets.survey.conftest import MOVED, STEADY, Nights

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from assets.games.known_games import load_known_scenarios
+from assets.games.game_catalog import load_known_scenarios
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, LEAGUE_SPACE
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.tables import QA_ITEMS, QA_PROMPTS

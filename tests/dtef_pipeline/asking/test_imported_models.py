@@ -8,7 +8,7 @@ from dtef_pipeline.asking.models import IMPORTED, Models, load_models
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.judges import parse_judges
-from resources.gateway.askable import find_missing_imported
+from resources.gateway.model_checks import find_missing_imported
 
 MINE = load_models().resolve([f"{IMPORTED}mine"])[0]
 

@@ -8,7 +8,7 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.boards.boards import board
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from tests.made.scores import reference_table, scores_table
 
 

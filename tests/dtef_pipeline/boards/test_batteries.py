@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.boards.boards import board
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from tests.made.scores import scores_of, scores_table, survey_rows
 
 

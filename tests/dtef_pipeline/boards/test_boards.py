@@ -19,10 +19,10 @@ from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.segment_results import compute_segment_results
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.observations import observe
 from dtef_pipeline.survey.predictions import build_baseline_rows
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import SEGMENT_RESULTS, SURVEY_RESPONSES

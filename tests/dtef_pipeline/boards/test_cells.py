@@ -12,7 +12,7 @@ import pytest
 
 from dtef_pipeline.boards.cells import has_table, identify, load_cells
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.tables import METRICS
 from tests.made.scores import reference_row, reference_table, scores_table, survey_rows
 

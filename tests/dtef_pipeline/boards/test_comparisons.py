@@ -13,7 +13,7 @@ from scipy import stats
 from dtef_pipeline.boards.comparisons import compare_all_pairs, list_contradictions, rank_ranges, tiers
 from dtef_pipeline.statistics.shared_noise import OF_OBSERVED
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
 from tests.made.freedom import freedom_of
 

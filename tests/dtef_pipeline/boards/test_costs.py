@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.boards.costs import costs, count_calls_once, load_costs, sum_usage, sum_usage_by_model
-from dtef_pipeline.boards.used_calls import Calls, FamilyCalls
+from dtef_pipeline.boards.family_calls import Calls, FamilyCalls
 from dtef_pipeline.qa.tables import QA_ANCHORS, QA_CALL_TABLES, QA_JUDGEMENTS, QA_RESPONSES
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CALL_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.stored_tables import SURVEY_CALL_TABLES
+from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.responses.store import SUMMARY
 

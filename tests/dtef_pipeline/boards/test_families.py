@@ -11,7 +11,7 @@ from dtef_pipeline.boards.comparisons import compare_all_pairs
 from dtef_pipeline.boards.families import AMONG_MODELS, OF_BASELINES, OF_REFERENCE
 from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, UNIFORM
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from tests.dtef_pipeline.boards.test_comparisons import WHO, by_definition, lopsided, of
 
 TESTS = SurveyBoardOptions()

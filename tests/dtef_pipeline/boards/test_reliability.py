@@ -20,7 +20,7 @@ from dtef_pipeline.boards.reliability import (
     detectable_difference,
 )
 from dtef_pipeline.statistics.cluster_robust import degrees_of_freedom, estimate_ratios
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from tests.made.scores import reference_table, scores_table
 
 Floats = npt.NDArray[np.float64]

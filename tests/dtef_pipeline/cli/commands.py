@@ -13,7 +13,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from dtef_pipeline.cli import main
-from dtef_pipeline.cli.reported import UNEXPECTED
+from dtef_pipeline.cli.error_reports import UNEXPECTED
 from tests.conftest import ROOT
 from tests.fake_llm_server import Call, FakeLLM
 from tests.strict_json import strict

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.cli.survey.after_run import _COMPARED
 from dtef_pipeline.cli.survey.columns import explained
+from dtef_pipeline.cli.survey.run_summary import _COMPARED
 from dtef_pipeline.survey.boards.meanings import EXPERIMENT, PLAIN, list_meanings, view_columns
-from dtef_pipeline.survey.boards.published import PUBLISHED
+from dtef_pipeline.survey.boards.survey_views import PUBLISHED
 from tests.dtef_pipeline.cli.commands import CHOSEN, ok, refused
 
 WITHOUT_ROWS = ("reliability",)

@@ -15,8 +15,8 @@ from dtef_pipeline.cli import drift
 from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.families import FAMILIES, TABLES
-from dtef_pipeline.rubric.rolled_up import JUDGED_READ, build_validity_tables
-from dtef_pipeline.rubric.watched_drift import WATCHED
+from dtef_pipeline.rubric.rubric_drift import WATCHED
+from dtef_pipeline.rubric.rubric_roll_ups import JUDGED_READ, build_validity_tables
 from dtef_pipeline.tables import COSTS
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse

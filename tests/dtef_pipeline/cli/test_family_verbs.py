@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.cli.started_runs import open_dagster_instance
+from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, dtef, ok, query, refused, run_stages
 from tests.strict_json import strict

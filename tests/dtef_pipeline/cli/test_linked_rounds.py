@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dtef_pipeline.cli.opened_warehouse import query_rounds
-from dtef_pipeline.survey.boards.linked import load_question_clusters
+from dtef_pipeline.cli.warehouse_access import query_rounds
+from dtef_pipeline.survey.boards.question_links import load_question_clusters
 from dtef_pipeline.survey.tables import SCORES, SURVEY_RESPONSES
 from resources.warehouse import Warehouse
 

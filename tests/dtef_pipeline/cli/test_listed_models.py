@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
-from resources.gateway.askable import resolve_route
+from resources.gateway.model_checks import resolve_route
 from tests.dtef_pipeline.cli.commands import ok
 from tests.strict_json import strict
 

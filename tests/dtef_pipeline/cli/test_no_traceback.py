@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from assets.launch import LaunchResult
 from dtef_pipeline.cli import main
-from dtef_pipeline.cli.reported import UNEXPECTED
+from dtef_pipeline.cli.error_reports import UNEXPECTED
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.prompt_rows import AskSettings, build_plain_prompts
 from dtef_pipeline.qa.tables import QA_SCORES

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.families import FAMILIES
-from dtef_pipeline.games.games_paired import ASKED_AGAIN
+from dtef_pipeline.games.game_pairs import ASKED_AGAIN
 from dtef_pipeline.preference.vote_files import vote_columns
 from dtef_pipeline.preference.vote_fit import fit_votes
 from dtef_pipeline.preference.votes import PlayersVote

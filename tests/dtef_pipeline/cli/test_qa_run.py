@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dtef_pipeline.cli.started_runs import open_dagster_instance
+from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.fake_llm_server import Call, FakeLLM

@@ -166,9 +166,7 @@ def asked(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakeLL
         (state / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
         monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
         # Boards over all parts take most of the time, and have tests of their own.
-        monkeypatch.setattr(
-            "dtef_pipeline.cli.started_runs.roll_up", lambda instance, family, metric=None: LaunchResult((), ())
-        )
+        monkeypatch.setattr("dtef_pipeline.cli.stage_runs.roll_up", lambda instance, family, metric=None: LaunchResult((), ()))
         yield server, players
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.family_run import RunContextOfCommand, list_failed_calls
 from dtef_pipeline.cli.qa.qa_run import QA_RUN, list_failed_look_ups
-from dtef_pipeline.cli.started_runs import describe_unanswered
-from dtef_pipeline.cli.takes_settings import RunFlags
+from dtef_pipeline.cli.settings_command import RunFlags
+from dtef_pipeline.cli.stage_runs import describe_unanswered
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.qa.prompt_rows import AskSettings
 from dtef_pipeline.qa.settings import QaSettings

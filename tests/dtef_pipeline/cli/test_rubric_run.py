@@ -13,8 +13,8 @@ import yaml
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.cli.family_run import RunContextOfCommand, list_failed_calls
 from dtef_pipeline.cli.rubric.rubric_run import RUBRIC_RUN, describe_removed_summaries, run_warnings
-from dtef_pipeline.cli.started_runs import open_dagster_instance
-from dtef_pipeline.cli.takes_settings import RunFlags
+from dtef_pipeline.cli.settings_command import RunFlags
+from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint

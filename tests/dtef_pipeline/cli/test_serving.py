@@ -13,7 +13,7 @@ import uvicorn
 
 from dtef_pipeline.api.tokens import read_tokens, token_hash
 from dtef_pipeline.cli.serving import serve_api
-from dtef_pipeline.cli.serving.kept_tokens import add
+from dtef_pipeline.cli.serving.token_commands import add
 from resources.settings import Settings
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.strict_json import strict

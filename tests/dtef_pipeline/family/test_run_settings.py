@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from assets.engine.settings_config import build_stage_config
 from dtef_pipeline.api.plans.manifest_base import EvaluationAsked, build_manifest_model
-from dtef_pipeline.cli.takes_settings import TakesSettings, split_given
+from dtef_pipeline.cli.settings_command import TakesSettings, split_given
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.family.run_settings import (

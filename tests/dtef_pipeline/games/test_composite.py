@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.games.episode_items import build_game_items, build_item_rows, resolve_opponents, truth_id
-from dtef_pipeline.games.in_play import write_system_text
+from dtef_pipeline.games.game_in_play import write_system_text
 from dtef_pipeline.games.manifest import Weighing, read_manifests
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import compute_game_results

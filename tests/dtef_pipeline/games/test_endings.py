@@ -12,7 +12,7 @@ from dtef_pipeline.games.contract import GameEnding, GameResult
 from dtef_pipeline.games.episode import GameEpisode, LeaguePlan, play_baselines
 from dtef_pipeline.games.episode_items import GameItem
 from dtef_pipeline.games.episode_rows import iterate_turn_rows
-from dtef_pipeline.games.in_play import GameInPlay, describe_end, describe_unit, format_units, hash_trace
+from dtef_pipeline.games.game_in_play import GameInPlay, describe_end, describe_unit, format_units, hash_trace
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import Pack, pack
 from tests.conftest import ROOT

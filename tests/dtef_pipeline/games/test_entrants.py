@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 from click.testing import CliRunner
 
-from assets.games.known_games import load_known_scenarios
+from assets.games.game_catalog import load_known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.errors import ConfigError

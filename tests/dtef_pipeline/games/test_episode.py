@@ -7,7 +7,7 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import GameTrace
 from dtef_pipeline.games.episode import GameEpisode, play_baselines, replay
-from dtef_pipeline.games.in_play import build_opening_messages, count_seat, decode_trace, encode_trace, hash_trace
+from dtef_pipeline.games.game_in_play import build_opening_messages, count_seat, decode_trace, encode_trace, hash_trace
 from tests.made.made_games import MODEL_B, PERSONA, baseline, model_player, played_with, response_to, show_pack
 
 PACK = show_pack()

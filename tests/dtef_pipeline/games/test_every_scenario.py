@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.games.contract import Chooses, Illegal, list_baselines, make_baseline_rng
 from dtef_pipeline.games.episode import GameEpisode, play_baselines, replay
-from dtef_pipeline.games.in_play import GameInPlay, build_opening_messages, decode_trace, encode_trace, hash_trace
+from dtef_pipeline.games.game_in_play import GameInPlay, build_opening_messages, decode_trace, encode_trace, hash_trace
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import Pack, adapters
 from dtef_pipeline.games.personas import Persona, Player

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtef_pipeline.games.in_play import GameInPlay, encode_trace, replace_first_seen
+from dtef_pipeline.games.game_in_play import GameInPlay, encode_trace, replace_first_seen
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import pack
 from tests.conftest import ROOT

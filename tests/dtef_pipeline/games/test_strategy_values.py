@@ -33,7 +33,7 @@ from dtef_pipeline.games.exact.strategy_values import (
     compute_exact_values,
     estimate_values,
 )
-from dtef_pipeline.games.in_play import build_opening_messages
+from dtef_pipeline.games.game_in_play import build_opening_messages
 from dtef_pipeline.games.manifest import read_manifest
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Persona, Player

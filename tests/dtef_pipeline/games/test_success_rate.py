@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from assets.games.known_games import load_known_scenarios
+from assets.games.game_catalog import load_known_scenarios
 from dtef_pipeline.games.episode_scores import compute_episode_scores
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.tables import EPISODES

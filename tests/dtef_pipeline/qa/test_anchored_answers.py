@@ -14,18 +14,18 @@ import pytest
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.drift.anchored import judge_drift
+from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import list_moved_judges
 from dtef_pipeline.qa.judging.arbiter import Arbiter
-from dtef_pipeline.qa.tables import QA_ANCHOR_ITEMS, QA_ANCHORS, QA_ITEMS
-from dtef_pipeline.qa.watched_scores import (
+from dtef_pipeline.qa.score_drift import (
     QA_WATCHED,
     add_answers,
     build_qa_anchor_rows,
     iterate_anchor_looks,
     load_judged_answers,
 )
+from dtef_pipeline.qa.tables import QA_ANCHOR_ITEMS, QA_ANCHORS, QA_ITEMS
 from tests.made.qa_scores import connected, night, table_of
 
 JUDGE = Arbiter(ModelSpec(name="j", model="openai/j"))

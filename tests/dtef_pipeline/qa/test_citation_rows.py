@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from dtef_pipeline.qa.judging.judged_rows import build_citation_rows, load_shown_sources
+from dtef_pipeline.qa.judging.judgement_rows import build_citation_rows, load_shown_sources
 from dtef_pipeline.qa.prompt_rows import AskSettings, build_cited_prompts
 from dtef_pipeline.qa.tables import QA_CITATIONS, QA_CONTEXT, QA_DOCUMENTS
 from dtef_pipeline.qa.transcripts.retriever import Bm25Retriever

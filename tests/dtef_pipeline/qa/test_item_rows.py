@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from dtef_pipeline.qa.item_files.item_log import ItemFinding, LoadedItems
 from dtef_pipeline.qa.item_files.item_rows import build_item_tables, read_stored_examples, read_stored_items, truth_id
-from dtef_pipeline.qa.item_files.loaded import ItemFinding, LoadedItems
 from dtef_pipeline.qa.model import QaItem
 from tests.made.qa_items import BIRD, BIRDS_SHOWN, KEEPER, ROWERS, TWICE
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.drift.netted import Shift, subtract_shift
+from dtef_pipeline.drift.judge_adjustment import Shift, subtract_shift
 from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.qa.score_drift import subtract_judge_drifts
 from dtef_pipeline.qa.tables import QA_ANCHORS
-from dtef_pipeline.qa.watched_scores import subtract_judge_drifts
 from tests.made.qa_scores import night
 
 BY = "judge 1, j[temperature=0,top_p=1], factuality+semantic"

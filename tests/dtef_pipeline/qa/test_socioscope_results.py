@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dtef_pipeline.qa.item_files.loaded import GivenAnswer
+from dtef_pipeline.qa.item_files.item_log import GivenAnswer
 from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
 from dtef_pipeline.qa.socioscope.socioscope_results import ScoredAnswer, SocioscopeResults, score_given_answers
 from dtef_pipeline.qa.transcripts.metadata import Corpus

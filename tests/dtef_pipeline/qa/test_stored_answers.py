@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.qa.item_files.added_files import read_added
+from dtef_pipeline.qa.item_files.suite_files import read_added
 from dtef_pipeline.qa.suites import load_suites
 from tests.conftest import ROOT
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dtef_pipeline.report.stored_rows import count_cost_decimals, count_decimals, format_decimals
+from dtef_pipeline.report.row_reader import count_cost_decimals, count_decimals, format_decimals
 
 NAN, INF = math.nan, math.inf
 

@@ -10,12 +10,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.drift.anchored import JudgeDrift, compute_judge_drifts
+from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts
 from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.rubric.labels.label_sheet import build_label_items
-from dtef_pipeline.rubric.watched_drift import choose_anchors, convert_rubric_anchor_points, subtract_drifts_of_judges
+from dtef_pipeline.rubric.rubric_drift import choose_anchors, convert_rubric_anchor_points, subtract_drifts_of_judges
 from tests.made.rubric_tables import rubric_tables
 
 MADE = rubric_tables(blueprints=3, prompts=8)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.rolled_up import rank_champions
+from dtef_pipeline.rubric.rubric_roll_ups import rank_champions
 
 ROW = {"snapshot": "s1", "analyst": "one", "model": "m", "dimension": "clarity"}
 

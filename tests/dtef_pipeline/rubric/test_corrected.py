@@ -8,8 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.rubric.labels.corrected_rows import BLUEPRINT_ROW, BOARD_ROW, compute_corrected, measure_known_classes, parts
 from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS
+from dtef_pipeline.rubric.labels.label_corrections import (
+    BLUEPRINT_ROW,
+    BOARD_ROW,
+    compute_corrected,
+    measure_known_classes,
+    parts,
+)
 from dtef_pipeline.rubric.labels.label_sheet import build_label_items
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from dtef_pipeline.drift.rule import build_rule_table
-from dtef_pipeline.rubric.watched_drift import WATCHED
+from dtef_pipeline.rubric.rubric_drift import WATCHED
 from tests.dtef_pipeline.rubric.score_tables import scores_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

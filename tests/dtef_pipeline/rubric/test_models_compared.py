@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dtef_pipeline.rubric.runs_compared import compare_over_blueprints
+from dtef_pipeline.rubric.run_comparison import compare_over_blueprints
 from tests.dtef_pipeline.rubric.score_tables import runs_of, scores_of
 
 NAMES = [f"b{at:02d}" for at in range(40)]

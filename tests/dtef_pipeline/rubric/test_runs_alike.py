@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from dtef_pipeline.rubric.runs_compared import describe_unlike_runs
+from dtef_pipeline.rubric.run_comparison import describe_unlike_runs
 
 A, B = "standard(a)", "standard(b)"
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.rubric import roll_up_tables as tables
-from dtef_pipeline.rubric.labels.corrected_rows import compute_corrected, measure_known_classes
 from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS
+from dtef_pipeline.rubric.labels.label_corrections import compute_corrected, measure_known_classes
 from dtef_pipeline.rubric.labels.label_sheet import build_label_items, sample_labels
 from dtef_pipeline.rubric.self_preference import estimate_self_preference
 from dtef_pipeline.rubric.validity import build_agreement_table, compute_variance_shares, judge_table, list_disagreed_criteria

@@ -73,7 +73,7 @@ def test_two_rounds_in_one_directory_are_a_fault(tmp_path: Path) -> None:
 
 def test_importing_and_reading_loads_neither_dagster_nor_litellm() -> None:
     code = (
-        "import sys; from dtef_pipeline.survey.adapters import read_survey; from dtef_pipeline.survey.observe import observe;"
+        "import sys; from dtef_pipeline.survey.adapters import read_survey; from dtef_pipeline.survey.observations import observe;"
         "observe(read_survey('data/rounds/S1')); print(sorted({'dagster', 'litellm', 'click'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

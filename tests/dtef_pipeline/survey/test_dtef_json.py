@@ -11,7 +11,7 @@ import pytest
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.observations import observe
 
 
 def example() -> dict[str, Any]:

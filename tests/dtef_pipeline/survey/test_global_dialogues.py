@@ -10,7 +10,7 @@ import pytest
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.model import Answer, Survey
-from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.observations import observe
 
 CONCERN = ("More excited than concerned", "Equally concerned and excited", "More concerned than excited")
 POLL = "Poll Single Select"

@@ -16,9 +16,9 @@ from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.attributes import segment
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.model import Answer, Question, Survey
-from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.observations import observe
 from dtef_pipeline.survey.predictions import select_prompts
 from dtef_pipeline.survey.question_draw import Sample, describe_draw, draw_order, draw_segment_order
 from tests.made.scores import score_row, scores_table, survey_rows

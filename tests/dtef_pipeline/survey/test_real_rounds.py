@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.observe import ObservedRound, observe
+from dtef_pipeline.survey.observations import ObservedRound, observe
 from dtef_pipeline.survey.scoring.references import compute_reference_scores
 
 #                segments, questions, pairs in the JSON, pairs of the folder with fewer than 10 respondents

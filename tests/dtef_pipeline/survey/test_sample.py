@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.observe import ObservedRound, observe
+from dtef_pipeline.survey.observations import ObservedRound, observe
 from tests.conftest import ROOT
 
 ROUNDS = ROOT / "data" / "rounds"

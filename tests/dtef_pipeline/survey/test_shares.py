@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.observations import observe
 from dtef_pipeline.survey.shares import MULTI_SELECT, has_several_answers, remove_multi_select, sum_tolerance
 
 HEADER = "round,question,option,attribute,value,percent,n\n"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.text.aligned import align_lower, align_text
+from dtef_pipeline.text.alignment import align_lower, align_text
+from dtef_pipeline.text.number_words import read_number_at
 from dtef_pipeline.text.numbers import convert_to_json_number, find_numbers, format_figures, is_same_number, parse_exact_number
-from dtef_pipeline.text.spoken_numbers import read_number_at
 
 BELOW_TWENTY_SPELLED = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",

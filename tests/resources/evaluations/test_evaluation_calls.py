@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assets.evaluations.ended_runs import Ending, add_call_counts
+from assets.evaluations.run_endings import Ending, add_call_counts
 from resources.evaluations.evaluation_calls import CallCounts, StageCalls, count_calls_left, sum_reported_calls
 from resources.evaluations.evaluation_counts import round_dollars
 from resources.evaluations.evaluation_store import Event

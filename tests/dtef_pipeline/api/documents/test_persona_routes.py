@@ -14,8 +14,7 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.games.known_games import load_known_personas
-from dtef_pipeline.api.documents import versioned_documents
+from assets.games.game_catalog import load_known_personas
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.personas import Player, require_approved
 from tests.dtef_pipeline.api.made import client_in, settings_in
@@ -215,7 +214,7 @@ def test_of_two_at_once_one_is_stored(client: TestClient, monkeypatch: pytest.Mo
     if method == "PUT":
         headers["If-Match"] = client.post(PERSONAS, json=PATIENT).headers["etag"]
     both_have_looked = threading.Barrier(2, timeout=60)
-    monkeypatch.setattr(versioned_documents, "_require_playable", lambda *_: both_have_looked.wait())
+    monkeypatch.setattr(document_history, "_require_playable", lambda *_: both_have_looked.wait())
     answers = list[int]()
 
     def send(number: int) -> None:

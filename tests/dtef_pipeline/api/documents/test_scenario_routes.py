@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from assets.games.known_games import load_known_scenarios
+from assets.games.game_catalog import load_known_scenarios
 from dtef_pipeline.api.documents import document_kinds, engine_check
 from dtef_pipeline.api.documents.engine_check import check_engine
 from dtef_pipeline.api.problems import Problem

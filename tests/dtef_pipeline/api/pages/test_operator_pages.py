@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.api.documents import versioned_documents
 from dtef_pipeline.errors import ConfigError, StoreError
 from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from tests.dtef_pipeline.api.browsed import (
@@ -303,7 +302,7 @@ def test_a_fault_of_the_server_is_a_page_that_keeps_what_was_typed(
 
     typed = {"id": "calm", "system_prompt": f"  {HOSTILE}".replace("\x00", "")}
     with browsing(tmp_path) as client:
-        monkeypatch.setattr(versioned_documents, "make", fault)
+        monkeypatch.setattr(document_history, "make", fault)
         answer = client.post(
             "/personas", data=typed, headers={**OWN_ORIGIN, "Referer": "http://testserver/personas?status=draft"}
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.api.services import Services
-from dtef_pipeline.preference.published_scores import preference_scores
+from dtef_pipeline.preference.score_publishing import preference_scores
 from resources.votes.vote_queries import vote_counts
 from resources.votes.vote_store import read_player_votes
 from resources.warehouse import Warehouse

@@ -318,7 +318,7 @@ def test_the_published_cases(client: TestClient) -> None:
 
 def test_others_are_answered_while_a_submission_is_prepared(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first submission imports litellm, which takes seconds."""
-    from resources.gateway import litellm_module, sent_settings
+    from resources.gateway import litellm_module
 
     begun, may_end = threading.Event(), threading.Event()
 
@@ -327,7 +327,7 @@ def test_others_are_answered_while_a_submission_is_prepared(client: TestClient, 
         may_end.wait()
         return litellm_module.load_litellm()
 
-    monkeypatch.setattr(sent_settings, "load_litellm", load_slowly)
+    monkeypatch.setattr(request_settings, "load_litellm", load_slowly)
     with ThreadPoolExecutor(1) as threads:
         slow = threads.submit(client.post, "/api/evaluations", json=KUHN)
         try:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import dagster as dg
 import pytest
 
-from assets.games.known_games import load_known_scenarios
+from assets.games.game_catalog import load_known_scenarios
 from assets.stage.resources import Store
 from dtef_pipeline.api.results.family_results import FamilyResults
 from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
@@ -21,7 +21,7 @@ from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, 
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_SCORES
 from dtef_pipeline.survey.tables import BLUEPRINTS, PREDICTIONS, SCORES, SURVEY_RESPONSES
 from resources.evaluations.evaluation_store import QUEUE_TAG, Evaluation, EvaluationStore, RunSpec
-from resources.known_models import known_models
+from resources.model_catalog import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse

@@ -16,12 +16,11 @@ import pyarrow.compute as pc
 import pytest
 
 from dtef_pipeline.games.exact.strategy_values import StrategyOptions, build_strategy_rows
-from dtef_pipeline.games.in_play import decode_trace, encode_trace
+from dtef_pipeline.games.game_in_play import decode_trace, encode_trace
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.site import episode_list
-from dtef_pipeline.games.site.transcript import TextParts, split_text_parts
-from dtef_pipeline.games.site.words import (
+from dtef_pipeline.games.site.game_labels import (
     GameDocuments,
     PlayerLabels,
     format_metric_title,
@@ -30,6 +29,7 @@ from dtef_pipeline.games.site.words import (
     ranked_metric_words,
     watched_words,
 )
+from dtef_pipeline.games.site.transcript import TextParts, split_text_parts
 from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.site.content import Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.family_view import FamilyView

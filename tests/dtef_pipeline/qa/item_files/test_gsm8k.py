@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.qa.item_files.gsm8k import load_gsm8k
-from dtef_pipeline.qa.item_files.loaded import MOST_FINDINGS
+from dtef_pipeline.qa.item_files.item_log import MOST_FINDINGS
 from dtef_pipeline.qa.item_files.rows import LONGEST_ROW, MOST_UNPACKED_BYTES
 from dtef_pipeline.qa.model import ItemError
 from tests.conftest import SHARED

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.item_files.loaded import LoadedItems
+from dtef_pipeline.qa.item_files.item_log import LoadedItems
 from dtef_pipeline.qa.item_files.mmlu import load_mmlu
 from dtef_pipeline.qa.model import ItemError, QaItem
 from tests.conftest import SHARED

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.item_files.loaded import GivenAnswer, LoadedItems
+from dtef_pipeline.qa.item_files.item_log import GivenAnswer, LoadedItems
 from dtef_pipeline.qa.item_files.socioscope import SOCIOSCOPE_TYPES, find_member_lines, load_socioscope
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 from tests.conftest import SHARED

@@ -17,7 +17,7 @@ from dtef_pipeline.qa.transcripts.citations import (
     compute_existence_rate,
     compute_pooled_existence,
 )
-from dtef_pipeline.qa.transcripts.quoted import find_relaxed_spans, relax_text
+from dtef_pipeline.qa.transcripts.quotations import find_relaxed_spans, relax_text
 from tests.dtef_pipeline.qa.transcripts.interviews import vectors
 
 SEA = "We think the sea is cold in May."

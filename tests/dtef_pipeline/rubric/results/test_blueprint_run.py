@@ -4,7 +4,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.report.stored_rows import StoredRows
+from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.rubric.results.blueprint_run import ByPrompt, iterate_counts
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.rubric.rolled_up import rank_champions
+from dtef_pipeline.rubric.rubric_roll_ups import rank_champions
 from dtef_pipeline.rubric.site.judges import build_data_sections, judge_sections
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
 from dtef_pipeline.site.content import Estimate, Section, shown_columns

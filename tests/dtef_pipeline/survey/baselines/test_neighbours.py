@@ -16,7 +16,7 @@ from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.baselines.baselines import predict_from_neighbours
 from dtef_pipeline.survey.baselines.names import EMPIRICAL_BAYES, NEAREST_SEGMENTS
 from dtef_pipeline.survey.baselines.neighbours import NEAREST, RoundAnswers
-from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.observations import observe
 from dtef_pipeline.survey.scoring.metrics import js
 from tests.made.scores import survey_rows
 

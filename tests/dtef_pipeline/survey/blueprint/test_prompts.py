@@ -16,7 +16,7 @@ from dtef_pipeline.identity import prompt_id
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.observations import observe
 from tests.made.scores import survey_rows
 
 PLAIN = survey_rows(*({} for _ in range(8)))

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import f
 
 from dtef_pipeline.survey.boards.consistency import add_segment_cautions, estimate_consistency
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
 
 Floats = npt.NDArray[np.float64]

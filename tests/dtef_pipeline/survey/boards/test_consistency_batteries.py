@@ -10,7 +10,7 @@ from scipy.stats import f
 from dtef_pipeline.statistics.shared_noise import CORRELATION
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import estimate_consistency
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from tests.dtef_pipeline.survey.boards.test_consistency import Floats, cells_of
 
 OPTIONS = SurveyBoardOptions()

@@ -12,7 +12,7 @@ from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.boards import noise as noise_module
 from dtef_pipeline.survey.boards.noise import REPLICATES, SamplingNoise, estimate_sampling_noise
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
 from tests.made.scores import scores_table, survey_rows
 

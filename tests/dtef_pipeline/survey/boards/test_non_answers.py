@@ -10,7 +10,7 @@ import pytest
 
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.cli.survey.boards import describe_non_answers
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from tests.made.world_tables import scores
 from tests.made.worlds import Design, World
 

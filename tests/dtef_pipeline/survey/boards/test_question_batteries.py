@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.survey.boards.linked import build_question_batteries
+from dtef_pipeline.survey.boards.question_links import build_question_batteries
 from dtef_pipeline.survey.tables import QUESTION_BATTERIES
 from tests.made.scores import survey_rows
 

@@ -10,7 +10,7 @@ from benchmarks.segment_coverage import covered, of_segments, truths
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.noise import estimate_sampling_noise, estimate_segment_noise
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from tests.made.world_tables import connection, scores, survey_responses
 from tests.made.worlds import Design, World
 

@@ -9,8 +9,8 @@ import duckdb
 import pandas as pd
 import pytest
 
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import view
 from tests.made.scores import scores_table
 

@@ -9,8 +9,7 @@ import pytest
 
 from dtef_pipeline.boards.boards import board
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
-from dtef_pipeline.survey.boards import scored
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from tests.made.scores import reference_table, scores_of, scores_table
 from tests.made.world_tables import connection
 from tests.made.worlds import Design, World
@@ -68,7 +67,7 @@ def test_skill_of_a_model_is_as_unsure_as_the_marginal_that_the_same_people_make
         return rows["skill_high"] - rows["skill_low"]
 
     whole = widths()
-    monkeypatch.setattr(scored, "OF_OBSERVED", 0.0)
+    monkeypatch.setattr(survey_subject, "OF_OBSERVED", 0.0)
     without = widths()
     assert whole["m0"] > 1.15 * without["m0"]
     assert whole["good"] == pytest.approx(without["good"], rel=0.1)

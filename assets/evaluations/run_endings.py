@@ -1,0 +1,116 @@
+"""What the Dagster run of an evaluation came to, in the words of events."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import dagster as dg
+
+from assets.stage.dagster_internals import RETRY_NUMBER_TAG, WILL_RETRY_TAG
+from assets.stage.failure_text import describe_stage_failure, parse_partition_failures
+from dtef_pipeline.text.quantity_words import format_count
+from resources.evaluations.evaluation_calls import EvaluationCalls
+from resources.evaluations.evaluation_store import EventKind
+
+RETRY_PATIENCE_S = 600.0
+"""How long a run that failed is waited for to be started once more. The daemon does so within seconds, if it does."""
+MOST_TOLD_PARTITIONS = 200
+"""Partitions of which an event says why they failed."""
+_LONGEST_TOLD_REASON = 2_000
+_WORKER_IS_GONE = ("This run has been marked as failed from outside the execution context", "Detected run worker status")
+"""How Dagster begins what it says of a run whose process is not there any more."""
+CANCELLED_TAG = "dtef/cancelled_by"
+"""Of a run: who wanted its evaluation to end."""
+
+
+class Ending(NamedTuple):
+    """The last event of an evaluation."""
+
+    kind: EventKind
+    data: Mapping[str, Any]
+
+
+def ending(instance: dg.DagsterInstance, record: dg.RunRecord, asked_by: str | None) -> Ending | None:
+    """How an evaluation ends whose newest run is this; None: it does not end yet. `asked_by`: who wants it to end, if somebody does."""
+    run = record.dagster_run
+    of_run = {"dagster_run_id": run.run_id}
+    if run.status is dg.DagsterRunStatus.SUCCESS:
+        return Ending("completed", of_run)
+    if run.status is dg.DagsterRunStatus.CANCELED:
+        return Ending("cancelled", {**of_run, **_describe_canceller(asked_by)})
+    if run.status is not dg.DagsterRunStatus.FAILURE:
+        return None
+    if asked_by is not None and run.tags.get(CANCELLED_TAG):
+        return Ending("cancelled", {**of_run, **_describe_canceller(asked_by)})
+    if not _is_restart_pending(instance, record):
+        return Ending("failed", {**of_run, **find_failure_reasons(instance, run)})
+    if asked_by is None:
+        return None
+    # Nobody wants it to go on. The second tag tells the next tick of it, should this one not come to the end.
+    instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "false", CANCELLED_TAG: asked_by})
+    return Ending("cancelled", {**of_run, **_describe_canceller(asked_by)})
+
+
+def add_call_counts(end: Ending, reported_calls: EvaluationCalls | None, left: int = 0) -> Ending:
+    """The ending with what became of all requests: where nothing at all was answered nothing is completed. `left`: those not made yet."""
+    if reported_calls is None:
+        return end
+    data, words = {**end.data, "calls": reported_calls.build_json()}, reported_calls.unanswered_note
+    if end.kind == "cancelled" and left:
+        never = f"at least {format_count(left, 'further request')} {'was' if left == 1 else 'were'} not made before the end"
+        words = f"{words}; {never}" if words else never
+    if end.kind == "completed" and reported_calls.is_without_answer:
+        return Ending("failed", {**data, "reason": words})
+    return Ending(end.kind, data if words is None else {**data, "warning": words})
+
+
+def _describe_canceller(who: str | None) -> dict[str, str]:
+    return {"reason": "its run was cancelled in Dagster"} if who is None else {"by": who}
+
+
+def _is_restart_pending(instance: dg.DagsterInstance, record: dg.RunRecord) -> bool:
+    """The tag follows the failure a moment later."""
+    said = record.dagster_run.tags.get(WILL_RETRY_TAG)
+    may = said == "true" or (said is None and instance.run_retries_enabled)
+    return may and time.time() - (record.end_time or 0.0) < RETRY_PATIENCE_S
+
+
+def find_failure_reasons(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str, Any]:
+    """`reason`, and `failed`: why each partition failed that did, by key."""
+    of_partitions, reported_calls = dict[str, str](), list[str]()
+    for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
+        failure = entry.get_dagster_event().step_failure_data
+        if (reasons := parse_partition_failures(failure)) is not None:
+            of_partitions.update(reasons)
+        else:
+            reported_calls.append(f"{entry.step_key}: {describe_stage_failure(failure, run, instance.root_directory)}")
+    if of_partitions:
+        reported_calls.append(_summarize_partition_failures(of_partitions))
+    reason = "; ".join(dict.fromkeys(reported_calls)) or _describe_worker_end(instance, run)
+    kept = dict(sorted(of_partitions.items())[:MOST_TOLD_PARTITIONS])
+    return {"reason": reason[:_LONGEST_TOLD_REASON], **({"failed": kept} if kept else {})}
+
+
+def _summarize_partition_failures(reasons: Mapping[str, str]) -> str:
+    """`poker/kuhn: no space left`, or `3 partitions failed, the first: poker/kuhn: no space left`."""
+    first, why = min(reasons.items())
+    reported_calls = f"{first}: {why}"
+    return (
+        reported_calls
+        if len(reasons) == 1
+        else f"{format_count(len(reasons), 'partition')} failed, the first: {reported_calls}"
+    )
+
+
+def _describe_worker_end(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
+    """Of a run of which no step says that it failed."""
+    ends = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
+    said = next((entry.get_dagster_event().message or entry.user_message for entry in reversed(ends)), "")
+    if said.startswith(_WORKER_IS_GONE):
+        return f"its worker died, {format_count(_count_starts(run), 'time')}: it was killed, or the memory was not enough"
+    return said or "the run failed, and did not say why"
+
+
+def _count_starts(run: dg.DagsterRun) -> int:
+    number = run.tags.get(RETRY_NUMBER_TAG, "0")
+    return 1 + (int(number) if number.isdecimal() else 0)

@@ -1,0 +1,111 @@
+"""The roll-up over all votes: `preference_scores`, and its job."""
+
+from typing import Any
+
+import dagster as dg
+
+from assets.engine.roll_up_names import REPORT
+from assets.preference.preference_panel import vote_settings
+from assets.preference.vote_assets import PREFERENCE_GROUP, read_all_votes
+from assets.stage.checks import asset_check, verdict
+from assets.stage.partitions import markdown, roll_up
+from assets.stage.request_batches import load_store_models
+from assets.stage.resources import Store
+from assets.stage.table_publishing import published
+from dtef_pipeline.preference.pair_counts import who_met
+from dtef_pipeline.preference.score_publishing import preference_scores as scores_of_votes
+from dtef_pipeline.preference.vote_selection import WhichVotes, compute_votes_version, filter_votes
+from resources.votes.vote_store import VoteStore, find_equal_text_votes, read_pairs_and_votes
+
+_SHOWN_SCORES = (
+    "family",
+    "partition",
+    "reviewer_kind",
+    "judge",
+    "rank",
+    "tier",
+    "player",
+    "beta",
+    "low",
+    "high",
+    "n_votes",
+    "n_reviewers",
+)
+
+
+@dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="4"), **PREFERENCE_GROUP})
+def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
+    """Whose responses reviewers prefer: one row per family, partition, kind of reviewers, judge and player, with a 95 % interval by whole
+    reviewers and prompts.
+
+    Beside it `preference_met` says who was compared with whom: one row per family, partition, reviewers (people, or a judge) and two players,
+    with pairs, votes, leak risks and voided votes.
+
+    Made of the votes in the response store that nobody voided; the panel's section `preference` says which count, and how. People's votes are
+    one fit, and those of each model that judges another. A player without a finite score or without an interval has the reason. Beside a
+    player's score stands `persona_results`, `qa_board` or another board of its family: `dtef preference board --metric '*'` shows both.
+    """
+    votes = read_all_votes(store)
+    with VoteStore(store.responses_url or store.settings.responses_url) as stored:
+        met = who_met(*read_pairs_and_votes(stored))
+    how = vote_settings(store.settings)
+    which = WhichVotes(tuple(how.items), not how.without_leak_risk, not how.no_own_judge, load_store_models(store).own_servers)
+    rows = scores_of_votes(votes, how.options, which)
+    counted = filter_votes(votes, which)
+    vote_metadata: dict[str, Any] = {
+        "votes": len(counted.votes),
+        "votes_version": compute_votes_version(votes),
+        "leaks_left_out": counted.leaks_left_out,
+        "self_judged": counted.self_judged,
+        "self_judged_left_out": counted.self_judged_left_out,
+    }
+    tables = {"preference_scores": rows, "preference_met": met}
+    return published(store, tables, **vote_metadata, scores=markdown(rows, _SHOWN_SCORES, most=30))
+
+
+PREFERENCE_ROLL_UPS = [preference_scores]
+preference_roll_ups = dg.define_asset_job(
+    "preference_roll_ups",
+    selection=dg.AssetSelection.assets(*PREFERENCE_ROLL_UPS, REPORT),
+    description="Scores of players from all votes, of people and of models that judge; then the report, which shows them.",
+    run_tags={"dtef/roll_ups": "preference"},
+)
+PREFERENCE_JOBS = [preference_roll_ups]
+
+
+_SHARES_APART = 1e-9
+
+
+@asset_check(asset=preference_scores)
+def preference_shares_are_whole(store: Store) -> dg.AssetCheckResult:
+    """Within a fit and component the shares sum to 1, and each score lies in its interval."""
+    keys = ["family", "partition", "reviewer_kind", "judge", "component"]
+    frame = store.warehouse.rows("preference_scores", columns=[*keys, "player", "beta", "low", "high", "share"]).to_pandas()
+    known = frame[frame["beta"].notna()]
+    sums = known.groupby(keys, dropna=False)["share"].sum()
+    offenders = [f"{key}: shares sum to {total}" for key, total in sums.items() if abs(total - 1) > _SHARES_APART]
+    outside = known[(known["low"] > known["beta"]) | (known["high"] < known["beta"])]
+    offenders += [f"{row.family} {row.partition} {row.player}: outside its interval" for row in outside.itertuples()]
+    return verdict(offenders, checked=len(frame))
+
+
+@asset_check(asset=preference_scores)
+def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
+    """Surprising votes: on two texts that differ, as reviewers read them, in nothing but case and white space. Such pairs are neither made nor
+    served; they were imported, or voted on before a name was known that alone told the texts apart."""
+    with VoteStore(store.responses_url or store.settings.responses_url) as votes:
+        checked, offenders = find_equal_text_votes(votes)
+    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
+
+
+@asset_check(asset=preference_scores)
+def votes_are_free_of_leaks(store: Store) -> dg.AssetCheckResult:
+    """Votes on pairs in whose texts a name stood, which may still tell who wrote them: by two players, where scores count such votes."""
+    rows = store.warehouse.rows("preference_met").to_pylist()
+    whole = [row for row in rows if row["partition"] == "all"]
+    offenders = [
+        f"{row['family']} {row['player']} {row['other']}: {row['n_votes_leak_risk']} of {row['n_votes']} votes"
+        for row in whole
+        if row["n_votes_leak_risk"]
+    ]
+    return verdict(offenders, checked=sum(row["n_votes"] for row in whole), severity=dg.AssetCheckSeverity.WARN)

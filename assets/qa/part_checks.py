@@ -1,0 +1,81 @@
+"""Whether parts of suites can be asked as a run would ask them: known before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.judging.arbiter import Arbiter
+from dtef_pipeline.qa.judging.judgement_rows import JUDGED_ITEM_COLUMNS, select_judged_items
+from dtef_pipeline.qa.prompt_rows import AskSettings
+from dtef_pipeline.qa.tables import QA_SPACE
+from dtef_pipeline.qa.transcripts.remote import REMOTE
+from resources.gateway.prices import price
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+
+class PartFindings(NamedTuple):
+    """What parts say of a way of asking."""
+
+    judged: bool
+    """Whether some of the items are for a judge."""
+    about_documents: bool
+    """Whether some of them are asked about documents."""
+    refused: Mapping[str, ConfigError]
+    """By part, why it cannot be asked so."""
+
+
+def require_askable_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings, settings: Settings) -> bool:
+    """Whether some of the items are for a judge.
+
+    Raises ConfigError for a way of asking that no part allows (else it is the failure of those parts alone), and for a server that is to look
+    up chunks of documents and is not named.
+    """
+    found = check_parts(warehouse, keys, how)
+    if keys and len(found.refused) == len(keys):
+        raise next(iter(found.refused.values()))
+    if found.about_documents:
+        require_server(how.retriever, settings)
+    return found.judged
+
+
+def check_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> PartFindings:
+    """What each of these parts says."""
+    judged, asks_about, refused = False, False, dict[str, ConfigError]()
+    for key in keys:
+        at = QA_SPACE.levels(key)
+        items = warehouse.rows("qa_items", columns=["type", *JUDGED_ITEM_COLUMNS], **at)
+        shown = len(warehouse.rows("qa_examples", columns=["position"], **at))
+        about = bool(len(warehouse.rows("qa_documents", columns=["doc_id"], **at)))
+        try:
+            how.refuse_for(key, items["type"].to_pylist(), shown, about_documents=about)
+        except ConfigError as error:
+            refused[key] = error
+        asks_about = asks_about or about
+        judged = judged or bool(select_judged_items(items))
+    return PartFindings(judged, asks_about, refused)
+
+
+def require_server(retriever: str, settings: Settings) -> None:
+    """Raises ConfigError where a server is to find the chunks, and the environment names none."""
+    if retriever == REMOTE:
+        from assets.qa.lookups import open_retrieval_server
+
+        open_retrieval_server(settings)
+
+
+def refuse_unpriced_judge(
+    arbiter: Arbiter, allowed: Collection[str], given_as: str = "`allow_unpriced` in the section qa of the panel file:"
+) -> None:
+    """Raises ConfigError for a judge at an address of its own under a daily budget that has no price. `given_as`: what users call `allowed`.
+
+    What is listed by litellm is left to the gateway: looking it up takes seconds.
+    """
+    name = arbiter.model.name
+    if arbiter.daily_budget is not None and arbiter.model.api_base and price(arbiter.model) is None and name not in allowed:
+        raise ConfigError(
+            f"judge {name}: its price is not known, so that the daily budget of ${arbiter.daily_budget:,.2f} cannot be kept: give input_price "
+            f"and output_price in the models file, or allow it with {given_as} {name}"
+        )

@@ -1,0 +1,177 @@
+"""The sensor `new_blueprint`: watches a folder of blueprints, and has each file that is new or has changed added and run, once."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import dagster as dg
+
+from assets.engine.settings_config import load_family_panel
+from assets.rubric.files import add, list_known_blueprints, read
+from assets.stage.partitions import build_partition_tags
+from assets.stage.resources import Store
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.family.run_settings import run_config
+from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric.blueprint.findings import TO_BE_NAMED
+from dtef_pipeline.rubric.blueprint.model import ReadBlueprint
+from dtef_pipeline.rubric.blueprint.reading import is_blueprint_file, make_blueprint_id
+from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RUBRIC_STAGE_SETTINGS, RubricSettings
+from dtef_pipeline.text.quantity_words import list_first_names
+from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, content_hash
+from resources.settings import Settings
+from resources.sources import compute_fingerprint, is_still_arriving
+
+MODELS_FOLDER = "models"
+"""The folder in the watched one that holds model collections, and no blueprints."""
+_BLUEPRINTS_NAMED = 5
+_TROUBLES_TOLD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FileObservation:
+    """What was seen of one file, and what has been done about it: kept in the sensor's cursor."""
+
+    stamp: str
+    """Hash of its size and time of change, and of those of the model collections."""
+    done: bool = False
+    """Nothing is left to do until the stamp changes."""
+    trouble: str = ""
+    """Why it cannot be run."""
+
+
+class BlueprintFolder:
+    """One tick: what stands in the folder now, beside what was seen at the tick before."""
+
+    def __init__(self, context: dg.SensorEvaluationContext, store: Store, folder: Path) -> None:
+        self._context, self._store, self._folder = context, store, folder
+        # A panel with a fault fails the tick before anything is added, which would be taken for done at the next one.
+        environment = Settings.read_environment()
+        self._panel = load_family_panel(environment, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
+        models = folder / MODELS_FOLDER
+        self._models_dir = models if models.is_dir() else None
+        self._before = {name: FileObservation(**seen) for name, seen in json.loads(context.cursor or "{}").items()}
+        self.now: dict[str, FileObservation] = {}
+        self._stamps: dict[str, str] = {}
+
+    def requests(self) -> list[dg.RunRequest]:
+        """The run to start, of all blueprints that are new or have changed; none where there are none."""
+        collections = compute_fingerprint(self._models_dir) if self._models_dir else ""
+        taken: dict[str, str] = {}
+        found: list[RubricFile] = []
+        for file in self._files():
+            name = file.relative_to(self._folder).as_posix()
+            other = taken.setdefault(make_blueprint_id(name), name)
+            if (new := self._check_file(file, name, collections, other)) is not None:
+                found.append(new)
+        changed = self._add_changed(found)
+        return [self._request(changed)] if changed else []
+
+    @property
+    def cursor(self) -> str:
+        return json.dumps({name: asdict(seen) for name, seen in self.now.items()})
+
+    @property
+    def reason(self) -> str:
+        """Why there is nothing to run."""
+        waiting = [name for name, seen in self.now.items() if not seen.done and not seen.trouble]
+        broken = [seen.trouble for seen in self.now.values() if seen.trouble]
+        arriving = f"; waiting until it stays as it is: {list_first_names(waiting, _BLUEPRINTS_NAMED)}" if waiting else ""
+        unusable = f"; cannot be run: {list_first_names(broken, _TROUBLES_TOLD)}" if broken else ""
+        return f"nothing new and complete in {self._folder}{arriving}{unusable}"
+
+    def _files(self) -> Iterator[Path]:
+        for file in sorted(self._folder.rglob("*")):
+            below = file.relative_to(self._folder)
+            if below.parts[0] != MODELS_FOLDER and is_blueprint_file(below) and file.is_file():
+                yield file
+
+    def _check_file(self, file: Path, name: str, collections: str, other: str) -> RubricFile | None:
+        """One look at a file; what is to be added, if it has been the same for two looks and can be run."""
+        before = self._before.get(name)
+        try:
+            stamp = digest(compute_fingerprint(file), collections)
+            arriving = is_still_arriving(file)
+        except OSError as error:
+            self._record_result(name, FileObservation("", trouble=f"{file}: {error.strerror}"))
+            return None
+        if before is None or before.stamp != stamp or arriving:
+            self.now[name] = FileObservation(stamp)
+            return None
+        if before.done:
+            self.now[name] = before
+            return None
+        return self._prepare_file(file, name, other, before)
+
+    def _prepare_file(self, file: Path, name: str, other: str, before: FileObservation) -> RubricFile | None:
+        key = make_blueprint_id(name)
+        try:
+            if other != name:
+                raise DtefError(f"{file}: {other} has the id {key} too, and is used: rename one of the two")
+            earlier = BLUEPRINT_NOTES.read(self._store.warehouse, key)
+            folder = str(self._models_dir.absolute()) if self._models_dir else None
+            skips = earlier is not None and earlier.skip_broken
+            made = RubricFile(key, str(file.absolute()), folder, skips, content_hash(file, self._models_dir))
+            self._require_models(file, read(made)[0])
+        except (DtefError, OSError) as error:
+            self._record_result(name, replace(before, done=isinstance(error, DtefError), trouble=str(error)))
+            return None
+        self.now[name] = replace(before, done=True, trouble="")
+        # A file that is changed back has contents that were run once, and other results since.
+        self._stamps[key] = before.stamp
+        return made
+
+    def _record_result(self, name: str, seen: FileObservation) -> None:
+        """Keep what was found; trouble is an error in the tick's log when it is new."""
+        before = self._before.get(name)
+        if before is None or before.trouble != seen.trouble:
+            self._context.log.error(seen.trouble)
+        self.now[name] = seen
+
+    def _require_models(self, path: Path, found: ReadBlueprint) -> None:
+        if not self._panel.models and any(one.code in TO_BE_NAMED for one in found.findings):
+            which = next(one.text for one in found.findings if one.code in TO_BE_NAMED)
+            raise DtefError(
+                f"{path}: it is not known whom to ask: {which}; here: put the collection into {self._folder / MODELS_FOLDER}, or name models in "
+                f"the panel's section `{RUBRIC_PANEL_SECTION}`"
+            )
+
+    def _add_changed(self, found: list[RubricFile]) -> list[RubricFile]:
+        """Those of them that hold something new."""
+        if not found:
+            return []
+        changed = set(add(self._context.instance, self._store.warehouse, found).changed)
+        return [file for file in found if file.blueprint in changed]
+
+    def _request(self, files: list[RubricFile]) -> dg.RunRequest:
+        """One run of all that is new, under a key of its own for these files: asked for twice, it is started once."""
+        keys = [file.blueprint for file in files]
+        self._context.log.info(f"new or changed: {', '.join(keys)}")
+        return dg.RunRequest(
+            run_key=digest(*(f"{file.blueprint}:{file.content_hash}:{self._stamps[file.blueprint]}" for file in files)),
+            tags=build_partition_tags(list_known_blueprints(self._context.instance), keys),
+            run_config={
+                "ops": {name: {"config": config} for name, config in run_config(self._panel, RUBRIC_STAGE_SETTINGS).items()}
+            },
+        )
+
+
+@dg.sensor(
+    job_name="rubric_pipeline",
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.STOPPED,
+    description="Watches the folder DTEF_BLUEPRINTS: a blueprint whose file is new or has changed is added and run once the file has been the "
+    "same for two looks. The panel's section `rubric` says by whom and for how much. Each tick says which files cannot be run and why; they "
+    "hold up no other. A file that is gone takes nothing away. Off until switched on.",
+)
+def new_blueprint(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
+    """Watches the folder DTEF_BLUEPRINTS, whose subfolder `models` holds the model collections that blueprints may name."""
+    folder = Settings.read_environment().blueprints
+    if folder is None or not folder.is_dir():
+        named = "no folder is named" if folder is None else f"the folder {folder} does not exist"
+        return dg.SkipReason(f"{named} (DTEF_BLUEPRINTS)")
+    looked = BlueprintFolder(context, store, folder)
+    requests = looked.requests()
+    skipped = None if requests else dg.SkipReason(looked.reason)
+    return dg.SensorResult(run_requests=requests, cursor=looked.cursor, skip_reason=skipped)

@@ -1,0 +1,31 @@
+"""What stages that ask models share: which models are known, and which partitions are asked together."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from assets.stage.resources import Store
+from dtef_pipeline.asking.models import Models
+from dtef_pipeline.families import COMPUTED_MODELS
+from resources.model_catalog import known_models
+
+ToBeAsked = TypeVar("ToBeAsked")
+"""What a stage is about to ask about a partition."""
+
+
+def load_store_models(store: Store) -> Models:
+    """The shipped models, and those of DTEF_MODELS."""
+    return known_models(store.settings, COMPUTED_MODELS)
+
+
+def split_batches(plans: Sequence[ToBeAsked], sizes: Sequence[int], most: int) -> Iterator[list[ToBeAsked]]:
+    """Plans in their order, in groups whose sizes come to at most so much: small partitions are asked together, a larger one alone."""
+    group: list[ToBeAsked] = []
+    held = 0
+    for plan, size in zip(plans, sizes, strict=True):
+        if group and held + size > most:
+            yield group
+            group, held = [], 0
+        group.append(plan)
+        held += size
+    if group:
+        yield group

@@ -1,0 +1,13 @@
+"""The words of the questions that moved, from the survey beside the scores."""
+
+import pyarrow as pa
+
+from dtef_pipeline.survey.question_moves import add_moved_texts, list_moved_rounds
+from resources.warehouse import Warehouse
+
+
+def add_question_texts(warehouse: Warehouse, checks: pa.Table) -> pa.Table:
+    """The rows with the words of the questions that moved, read only where one did."""
+    if not (rounds := list_moved_rounds(checks)):
+        return checks
+    return warehouse.query(lambda connection: add_moved_texts(checks, connection), only=["survey_responses"], first=rounds)

@@ -1,0 +1,87 @@
+"""An evaluation as a page shows it: its state, how far it is, and what it asks, from its manifest and its events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from dtef_pipeline.api.queue.evaluation_progress import EvaluationProgress, compute_progress
+from dtef_pipeline.text.quantity_words import list_first_names
+from resources.evaluations.evaluation_store import TERMINAL, Evaluation, EvaluationStore, Event
+
+_NAMED_AT_MOST = 3
+
+
+class EvaluationView(NamedTuple):
+    """One evaluation with what became of it."""
+
+    evaluation: Evaluation
+    events: Sequence[Event]
+    progress: EvaluationProgress
+    cancelled_by: str | None
+    """Who asked for its end; None: nobody."""
+    before: int | None
+    """How many evaluations wait before it; None: it waits no more."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.progress.status in TERMINAL
+
+    @property
+    def state(self) -> str:
+        """Its status, or `cancelling` where its end was asked for and did not come yet."""
+        return "cancelling" if self.cancelled_by is not None and not self.is_over else self.progress.status
+
+    @property
+    def last_at(self) -> datetime:
+        return self.events[-1].happened_at if self.events else self.evaluation.submitted_at
+
+
+def shown_evaluations(store: EvaluationStore, found: Sequence[Evaluation]) -> list[EvaluationView]:
+    """The evaluations with their events, in their order; events of single items, which are many, only of those that run."""
+    return _build_views(store, found, store.list_brief_events([one.queue_id for one in found]))
+
+
+def load_evaluation_view(store: EvaluationStore, queue_id: str) -> EvaluationView:
+    """One evaluation with all its events. Raises UnknownEvaluation."""
+    one = store.evaluation(queue_id)
+    return _build_views(store, [one], {queue_id: store.events(queue_id)})[0]
+
+
+def _build_views(
+    store: EvaluationStore, found: Sequence[Evaluation], events: Mapping[str, Sequence[Event]]
+) -> list[EvaluationView]:
+    cancels = store.cancels([one.queue_id for one in found])
+    progress = {one.queue_id: compute_progress(one, events[one.queue_id]) for one in found}
+    waits = any(one.status == "queued" for one in progress.values())
+    places = {queue_id: place for place, queue_id in enumerate(store.waiting() if waits else ())}
+    # One that started after its events were read is still told as it was then: first of those that wait.
+    before = {name: places.get(name, 0) for name, one in progress.items() if one.status == "queued"}
+    return [
+        EvaluationView(one, events[one.queue_id], progress[one.queue_id], cancels.get(one.queue_id), before.get(one.queue_id))
+        for one in found
+    ]
+
+
+def describe_subject(evaluation: Evaluation, words: Callable[[str], str] = str) -> str:
+    """What is asked: scenarios or partitions. `words`: what each is called."""
+    given = _list_names(evaluation.manifest, "scenario_ids") or sorted({str(key) for key in evaluation.plan.get("keys", ())})
+    return list_first_names([words(one) for one in given], _NAMED_AT_MOST)
+
+
+def describe_models(evaluation: Evaluation) -> str:
+    """Which models are asked, as the manifest names them."""
+    return list_first_names(_list_names(evaluation.manifest, "models"), _NAMED_AT_MOST)
+
+
+def describe_personas(evaluation: Evaluation) -> list[str]:
+    """Which personas play, `none` for the model as itself."""
+    return _list_names(evaluation.manifest, "persona_ids")
+
+
+def _list_names(manifest: Mapping[str, Any], field: str) -> list[str]:
+    value = manifest.get(field)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [str(one) for one in value]
+    return [] if value is None else [str(value)]

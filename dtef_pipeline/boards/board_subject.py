@@ -1,0 +1,103 @@
+"""What a family hands in to have its scores ranked, compared and summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.keys import Keys
+from dtef_pipeline.statistics.shared_noise import CORRELATION, OF_OBSERVED
+from dtef_pipeline.text.quantity_words import format_plural
+
+if TYPE_CHECKING:
+    from dtef_pipeline.boards.cells import BoardOptions
+    from dtef_pipeline.boards.intervals import Measures
+    from dtef_pipeline.boards.ratios import Grid
+
+Codes = npt.NDArray[np.int64]
+Deviations = npt.NDArray[np.float32]
+
+
+class Noise(Protocol):
+    """How far the scores of cells would be from their mean if what they are scored against were observed anew."""
+
+    @property
+    def score(self) -> Deviations:
+        """(cells, replicates), 0 on average and 0 where nothing was scored."""
+
+    def select_cells(self, rows: Codes) -> Self:
+        """That of some of the cells."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoardSubject:
+    """A family's key columns, the metrics its scores are made by, and what its boards say besides. The examples are as in `Keys`.
+
+    Tables name what they count by the words of the keys: `n_blueprints` and `n_tasks`, if those are the second level of the space and the
+    noun for an item.
+    """
+
+    keys: Keys
+    metrics: tuple[str, ...]
+    """Columns of `scores` that a board can rank by, 0-1."""
+    distances: tuple[str, ...]
+    """Those of the metrics of which lower is better: their score is 1 - distance."""
+    credits: Mapping[str, float | None]
+    """The score of every row of a status but `ok`, 0-1; None: the row is left out of every mean."""
+    corrected: tuple[str, ...]
+    """Other columns of `scores` that come with each cell as their means, lower is better."""
+    references: tuple[str, ...]
+    """Columns of `reference_scores` that are structs with one score per metric."""
+    typical: tuple[str, ...]
+    """References, of which the first that is known stands for another model, where two models are to be told apart."""
+    facts: Mapping[str, str]
+    """Other columns of `reference_scores` that come with each cell, and their SQL types."""
+    size: Callable[[str], float]
+    """Sort key of the first way of asking."""
+    of_observed: frozenset[str]
+    """Models whose predictions are made of what was observed, so that they move when it is observed anew."""
+    marginal: str
+    """The model that contains the answers it is scored against: it never says how easy a cell is."""
+    reference: str
+    """The computed model that stands for answering without a language model: each of those is compared with it."""
+    ranked_from: int
+    """Values of the space's second level that a model must have a score in to be ranked, or all there are if fewer."""
+    reliability: pa.Schema
+    """RELIABILITY: one row per series with repeated draws."""
+    reference_again: str
+    """What people are told to do where reference scores are missing: `"load the suite again"`."""
+    clusters: Callable[[duckdb.DuckDBPyConnection], pd.DataFrame]
+    """What items hang together, given a connection to the tables: `cluster` of each `Keys.shared_item`. Of one that has no row, equal items
+    are a cluster."""
+    noise: Callable[[duckdb.DuckDBPyConnection, pd.DataFrame, BoardOptions], Any]
+    """Noise of the cells' scores, given a connection to the tables; None: not known."""
+    measures: Callable[[Grid], Measures]
+    """What rows of a board say besides their means, given the cells."""
+    columns: tuple[str, ...]
+    """Columns that intervals and measures add to a board, in order."""
+
+    @property
+    def parts(self) -> str:
+        """The column that counts values of the space's second level: `n_blueprints`."""
+        return f"n_{self.keys.space[1]}s"
+
+    @property
+    def items(self) -> str:
+        """The column that counts different items: `n_tasks`."""
+        return f"n_{format_plural(self.keys.noun)}"
+
+    @property
+    def independent(self) -> str:
+        """The column that counts clusters: `n_topics`."""
+        return f"n_{format_plural(self.keys.cluster_noun)}"
+
+    def correlation(self, models: pd.Series) -> npt.NDArray[np.float64]:
+        """(models,) of the noise that the scores of each have in two items."""
+        return np.where(models.isin(self.of_observed), OF_OBSERVED, CORRELATION)

@@ -1,0 +1,54 @@
+"""Models that a provider served under one name in one snapshot: a board mixes them, unless it is made of one row for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import duckdb
+
+from dtef_pipeline.text.quantity_words import format_count
+
+_MIXED = "served_model IS NOT NULL GROUP BY model_variant, snapshot HAVING count(DISTINCT served_model) > 1"
+
+
+def list_mixed_served(connection: duckdb.DuckDBPyConnection, table: str, snapshot: str | None = None) -> Iterator[str]:
+    """A line for each model and snapshot whose responses in `table` come from several served models, with how many come from each.
+
+    `snapshot`: of this one alone; None: of all.
+    """
+    columns = [column[0] for column in connection.sql(f"SELECT * FROM {table} LIMIT 0").description]
+    number = "count(DISTINCT request_key)" if "request_key" in columns else "count(*)"
+    rows = connection.execute(
+        f"""
+        SELECT any_value(model), snapshot, list(served_model ORDER BY number DESC, served_model),
+            list(number ORDER BY number DESC, served_model)
+        FROM (
+            SELECT max(model) AS model, model_variant, snapshot::VARCHAR AS snapshot, served_model, {number} AS number
+            FROM {table} WHERE served_model IS NOT NULL AND ($1 IS NULL OR snapshot::VARCHAR = $1) GROUP BY ALL
+        ) GROUP BY model_variant, snapshot HAVING count(*) > 1 ORDER BY 1, 2
+        """,
+        [snapshot],
+    ).fetchall()
+    for model, label, names, numbers in rows:
+        served = " and ".join(f"{name} ({format_count(n, 'response')})" for name, n in zip(names, numbers, strict=True))
+        yield f"{model} in snapshot {label} was served by {len(names)} models, whose responses are mixed here: {served}"
+
+
+def split_served(connection: duckdb.DuckDBPyConnection, scores: str, responses: str, same: Sequence[str]) -> None:
+    """Give each served model of a mixed variant a name of its own in the table or view `scores` of the connection.
+
+    `responses`: the table with the served models; `same`: the columns by which its rows are those of `scores`.
+    """
+    named = f"""
+    SELECT scores.* REPLACE (
+        CASE WHEN served IS NULL THEN model ELSE model || ' served by ' || served END AS model,
+        CASE WHEN served IS NULL THEN scores.model_variant ELSE scores.model_variant || ' served by ' || served END AS model_variant
+    )
+    FROM {scores} AS scores LEFT JOIN (
+        SELECT {", ".join(same)}, any_value(served_model) AS served FROM {responses}
+        WHERE model_variant IN (SELECT model_variant FROM {responses} WHERE {_MIXED}) GROUP BY ALL
+    ) USING ({", ".join(same)})
+    """
+    rows = connection.sql(named).to_arrow_table()
+    connection.execute(f"DROP VIEW {scores}")
+    connection.register(scores, rows)

@@ -1,0 +1,231 @@
+"""The table of an estimate, how budgets compare with it, and settings that are sent otherwise than given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import pandas as pd
+import sqlalchemy as sa
+
+from dtef_pipeline.asking.call_plan import PLANNED, PLANNED_ROLES, PlannedCalls
+from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.asking.request import EMBEDDER
+from dtef_pipeline.cli.terminal import print_table, say
+from dtef_pipeline.errors import GatewayError
+from dtef_pipeline.family.run_settings import RunSettings
+from dtef_pipeline.report.terminal import render
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from resources.gateway.prices import Price, price
+from resources.gateway.request_settings import describe_altered_settings, find_sent_problem, refuse_same_sent
+from resources.responses.store import ResponseStore
+from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from assets.engine.dry_run import DryRun
+
+
+def describe_budget(who: str, budget: Budget, expected: Mapping[str, tuple[float, float]]) -> Iterator[str]:
+    """A line per bound of the budget; `expected`: by bound what is usual and what is the most, NaN where that is unknown."""
+    for bound in BUDGETS:
+        if (most_allowed := getattr(budget, bound)) is None:
+            continue
+        usual, most = expected[bound]
+        if pd.isna(usual):
+            verdict = "cannot be kept: the price is unknown (give input_price and output_price in the models file)"
+        elif usual > most_allowed:
+            verdict = f"would be reached: {usual:,.4g} expected"
+        elif not most <= most_allowed:
+            verdict = f"may be reached: {usual:,.4g} expected, at most {'unknown' if pd.isna(most) else f'{most:,.4g}'}"
+        else:
+            verdict = f"would not be reached: at most {most:,.4g}"
+        yield f"{who}{bound} {most_allowed:,} {verdict}"
+
+
+def describe_sent_settings(asked: Sequence[ModelSpec]) -> Iterator[str]:
+    """A line for each setting of the models that their providers are sent otherwise or not at all, and for what a run would refuse."""
+    yield from describe_altered_settings(asked)
+    for spec in asked:
+        if problem := find_sent_problem(spec):
+            yield f"a run would refuse {spec.name}: {problem}"
+    try:
+        refuse_same_sent(asked, asked)
+    except GatewayError as error:
+        yield f"a run would refuse this: {error}"
+
+
+BUDGETS = ("max_cost_usd", "max_calls", "max_tokens")
+_UNKNOWN_NAMED = 5
+DOLLARS = ["cost_usd", "cost_usd_most"]
+CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_most"]
+TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
+
+
+def build_call_frame(rows: Sequence[PlannedCalls]) -> pd.DataFrame:
+    """One row per role and model: the columns of `PLANNED`."""
+    return pd.DataFrame([_build_row(row) for row in rows], columns=["role", "model", *CALL_COUNTS, *TOKEN_COUNTS, *DOLLARS])
+
+
+def print_planned(frame: pd.DataFrame, lines: Iterable[str], meanings: Mapping[str, str] = PLANNED) -> None:
+    """The rows of `build_call_frame` as a table for people, then `lines` on them, and what the columns mean.
+
+    `meanings`: of columns that mean something else than in other estimates.
+    """
+    first_out = ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"]
+    print_table(
+        format_call_frame(frame),
+        {**PLANNED, **meanings},
+        kept=["role", "model", "calls", *DOLLARS],
+        first_out=first_out,
+        lines=lines,
+    )
+
+
+def print_estimate(
+    head: str,
+    found: DryRun,
+    settings: RunSettings,
+    output: str,
+    lines: Iterable[str] = (),
+    meanings: Mapping[str, str] = PLANNED,
+    daily: Mapping[str, float | None] | None = None,
+) -> None:
+    """What a run would ask, as a table with `head` above it; for other programs the rows alone.
+
+    `settings`: of the run, with its budgets; `lines`: stand below the table; `daily`: by role, US dollars of its day.
+    """
+    for key, error in found.failures.items():
+        say(f"not counted: {key}: {error}", err=True)
+    rows = found.counts.list_sorted_rows()
+    frame = build_call_frame(rows)
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    click.echo(f"{head}\n")
+    budgets = (*_compare_budgets(settings, rows), *_compare_daily_budgets(daily or {}, rows))
+    print_planned(frame, [*lines, *_describe_assumed_lengths(found), *budgets, *list_sent_lines(rows)], meanings)
+
+
+def _describe_assumed_lengths(found: DryRun) -> Iterator[str]:
+    """How long replies are taken to be of models of which none is known."""
+    by_tokens: dict[float, list[str]] = {}
+    for name, tokens in found.assumed.items():
+        by_tokens.setdefault(tokens, []).append(name)
+    for tokens, names in by_tokens.items():
+        extra_columns = list_first_names(names, _UNKNOWN_NAMED)
+        yield (
+            f"No reply of {extra_columns} is known yet: each is taken to have {format_count(int(tokens), 'token')}, or "
+            "max_tokens if that is less, "
+            "also in later prompts that show it. Once there are some, their mean counts."
+        )
+
+
+def _compare_budgets(settings: RunSettings, rows: Sequence[PlannedCalls]) -> Iterator[str]:
+    """How the budgets of the run, of its roles and of its models compare with the estimate."""
+    yield from describe_budget("", settings.budget, sum_expected_usage(rows))
+    for role, given in settings.role_budgets.items():
+        yield from describe_budget(
+            f"{role}: ", Budget(**given.model_dump()), sum_expected_usage(row for row in rows if row.role == role)
+        )
+    for name, of_file in {row.model.name: row.model.budget for row in rows}.items():
+        budget = settings.budgets.get(name, of_file)
+        yield from describe_budget(f"{name}: ", budget, sum_expected_usage(row for row in rows if row.model.name == name))
+
+
+def _compare_daily_budgets(daily: Mapping[str, float | None], rows: Sequence[PlannedCalls]) -> Iterator[str]:
+    """How the budgets of a day compare with the estimate."""
+    for role, dollars in daily.items():
+        own = [row for row in rows if row.role == role]
+        if dollars is not None and own:
+            for line in describe_budget("", Budget(max_cost_usd=dollars), sum_expected_usage(own)):
+                yield line.replace("max_cost_usd", f"daily_budget of {role}s", 1)
+
+
+def list_sent_lines(rows: Iterable[PlannedCalls]) -> list[str]:
+    """As `describe_sent_settings`, of the models that are sent something."""
+    asked = {row.model.variant: row.model for row in rows if row.calls and row.role != EMBEDDER}
+    return list(describe_sent_settings(list(asked.values())))
+
+
+@contextmanager
+def open_response_store(settings: Settings) -> Iterator[ResponseStore | None]:
+    """The response store. One that is not there yet is not made for the asking."""
+    url = sa.make_url(settings.responses_url)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        yield None
+        return
+    with ResponseStore(settings.responses_url) as store:
+        yield store
+
+
+def _build_row(row: PlannedCalls) -> dict[str, Any]:
+    found = price(row.model) if row.calls else Price(0.0, 0.0)
+    most = row.response_tokens_most
+    return {
+        "role": row.role,
+        "model": row.name,
+        **{name: getattr(row, name) for name in CALL_COUNTS},
+        "prompt_tokens": round(row.prompt_tokens),
+        "response_tokens": round(row.response_tokens),
+        "response_tokens_most": most if math.isfinite(most) else None,
+        "cost_usd": found.compute_cost(round(row.prompt_tokens), round(row.response_tokens)) if found else None,
+        "cost_usd_most": _compute_max_cost(found, row),
+    }
+
+
+def _compute_max_cost(found: Price | None, row: PlannedCalls) -> float | None:
+    """US dollars for the most calls with the longest responses; None: unknown, as is that of responses without a limit."""
+    prompt, response = row.prompt_tokens_most, row.response_tokens_most
+    if found is None or (math.isinf(prompt) and found.prompt > 0) or (math.isinf(response) and found.completion > 0):
+        return None
+    return found.compute_cost(round(prompt) if math.isfinite(prompt) else 0, round(response) if math.isfinite(response) else 0)
+
+
+def format_call_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows as people read them: after each role with several models its sum, at the end that of all."""
+    parts = []
+    for role in PLANNED_ROLES:
+        own = frame[frame["role"] == role]
+        parts.append(_format_texts(own))
+        if len(own) > 1:
+            parts.append(_format_texts(_sum(own, role, f"all {len(own)}")))
+    parts.append(_format_texts(_sum(frame, "total", "")))
+    return pd.concat([part for part in parts if len(part)], ignore_index=True)
+
+
+def _sum(frame: pd.DataFrame, role: str, model: str) -> pd.DataFrame:
+    total: dict[str, Any] = {"role": role, "model": model}
+    total |= {name: frame[name].sum() for name in [*CALL_COUNTS, "prompt_tokens", "response_tokens"]}
+    total["response_tokens_most"] = frame["response_tokens_most"].sum(skipna=False)
+    for name in DOLLARS:
+        known = frame[name].dropna()
+        text = f"${known.sum():,.4f}" if len(known) or not len(frame) else "unknown"
+        total[name] = f"{text} and the unknown" if 0 < len(known) < len(frame) else text
+    return pd.DataFrame([total])
+
+
+def _format_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Dollars and the longest responses as texts."""
+    most = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in frame["response_tokens_most"]]
+    extra_columns = {
+        name: [value if isinstance(value, str) else f"${value:,.4f}" if pd.notna(value) else "unknown" for value in frame[name]]
+        for name in DOLLARS
+    }
+    return frame.assign(response_tokens_most=most, **extra_columns)
+
+
+def sum_expected_usage(rows: Iterable[PlannedCalls]) -> dict[str, tuple[float, float]]:
+    """By bound of a budget, what is usual and what is the most; NaN: unknown."""
+    counted_rows = list(rows)
+    dollars = build_call_frame(counted_rows)[DOLLARS].astype(float)
+    tokens = sum(row.prompt_tokens + row.response_tokens for row in counted_rows)
+    most = sum(row.prompt_tokens_most + row.response_tokens_most for row in counted_rows)
+    return {
+        "max_cost_usd": (dollars["cost_usd"].sum(skipna=False), dollars["cost_usd_most"].sum(skipna=False)),
+        "max_calls": (sum(row.calls for row in counted_rows), sum(row.calls_most for row in counted_rows)),
+        "max_tokens": (tokens, most if math.isfinite(most) else math.nan),
+    }

@@ -1,0 +1,96 @@
+"""The scorers of `dtef score --family qa` that need more than a text and its reference: a sandbox, or the documents that are quoted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS, CheckResult, SandboxTask
+from dtef_pipeline.qa.item_files.humaneval import load_humaneval
+from dtef_pipeline.qa.judging.judgement_rows import VERBATIM_SCORER
+from dtef_pipeline.qa.model import OK_STATUS, ItemScore, ScoreWritten, Written
+from dtef_pipeline.qa.program import CODE_SCORER, build_helpers, build_program
+from dtef_pipeline.qa.score_lines import MakeScoreWritten
+from dtef_pipeline.qa.transcripts.citation_reply import read_cited
+from dtef_pipeline.qa.transcripts.citations import check_citations, compute_existence_rate
+from dtef_pipeline.text.name_matching import list_nearest
+from resources.sandbox.run import CHECK_TIMEOUT, run_checks
+
+_TASK_PARTS = ("prompt", "entry_point", "test")
+
+
+def outside_scorers(tasks: Path | None, trust_answers: bool) -> dict[str, MakeScoreWritten]:
+    """By name. `tasks`: a file of HumanEval's layout, whose programs lines name by `task`."""
+    known = _load_tasks(tasks)
+    return {
+        CODE_SCORER: lambda line: _make_test_scorer(
+            _find_task(line, known), float(line.get("timeout_s") or CHECK_TIMEOUT), trust_answers
+        ),
+        VERBATIM_SCORER: _make_citation_scorer,
+    }
+
+
+def _load_tasks(file: Path | None) -> dict[str, Mapping[str, str]]:
+    return (
+        {} if file is None else {item.item_id: json.loads(item.reference) for item in load_humaneval(file, strict=True).items}
+    )
+
+
+def _find_task(line: Mapping[str, Any], known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """The task of a line: its reference, or the one that it names."""
+    reference = line.get("reference")
+    if isinstance(reference, Mapping):
+        if missing := [name for name in _TASK_PARTS if not isinstance(reference.get(name), str)]:
+            raise ConfigError(
+                f"reference without {', '.join(missing)}; allowed: an object with {', '.join(_TASK_PARTS)}, each a text"
+            )
+        return dict(reference)
+    name = line.get("task")
+    if not isinstance(name, str):
+        raise ConfigError(
+            f"{CODE_SCORER} without a task; allowed: task, of the file that --tasks names, or a reference with {', '.join(_TASK_PARTS)}"
+        )
+    if name not in known:
+        named = f"known: {list_nearest(name, known)}" if known else "--tasks FILE names the file that has it"
+        raise ConfigError(f"no task {name!r}; {named}")
+    return known[name]
+
+
+def _make_test_scorer(task: Mapping[str, str], timeout_s: float, trust_answers: bool) -> ScoreWritten:
+    def score(written: Written) -> ItemScore:
+        program = build_program(written.text, task["prompt"], task["entry_point"])
+        if program.fault:
+            return _convert_check_result(CheckResult(program.fault, program.detail or ""))
+        ready = SandboxTask(program.source, task["entry_point"], task["test"], build_helpers(task["prompt"]))
+        (result,) = run_checks([ready], timeout_s=timeout_s, workers=1, trust_answers=trust_answers)
+        return _convert_check_result(result)
+
+    return score
+
+
+def _convert_check_result(result: CheckResult) -> ItemScore:
+    """The verdict is the status here."""
+    value = None if result.status in UNDECIDED_CHECKS else float(result.status == PASSED_CHECK)
+    own = {"level": result.level, "python": result.python}
+    return ItemScore(result.status, value, None, result.flags, own, result.detail or None)
+
+
+def _make_citation_scorer(line: Mapping[str, Any]) -> ScoreWritten:
+    context, given = line.get("context"), line.get("citations")
+    if not isinstance(context, list) or (given is not None and not isinstance(given, list)):
+        raise ConfigError(f"{VERBATIM_SCORER}: allowed: context, a list of documents with page_content, and citations, a list")
+
+    def score(written: Written) -> ItemScore:
+        found = check_citations(context, read_cited(written.text).citations if given is None else given)
+        value = compute_existence_rate([one.exact for one in found])
+        own = {
+            "exact": [one.exact for one in found],
+            "relaxed": [one.relaxed for one in found],
+            "reasons": [one.reason for one in found],
+        }
+        return ItemScore(OK_STATUS if found else "missing", value, None, (), own, None if found else "nothing is cited")
+
+    return score

@@ -1,0 +1,62 @@
+"""`dtef score`: scores answers in a file, line by line, or those to questions about interviews."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from dtef_pipeline.text.quantity_words import format_count
+
+
+def score_file(family: str, file: Path, tasks: Path | None, trust_answers: bool) -> int:
+    """The exit code: 1 where a line of a survey's responses was malformed."""
+    with click.open_file(str(file), encoding="utf-8-sig", errors="replace") as lines:
+        if family == "survey":
+            return _score_responses(lines)
+        _score_answers(lines, "<stdin>" if str(file) == "-" else str(file), tasks, trust_answers)
+    return 0
+
+
+def score_interviews(questions: Path, corpus: Path, out: Path, part: str | None, replace: bool, **given: Any) -> int:
+    """The exit code: 1 where a question was left out, or asking failed."""
+    from dtef_pipeline.cli.families import family_settings
+    from dtef_pipeline.cli.qa import qa_socioscope
+    from dtef_pipeline.cli.settings_command import split_given
+
+    documented = qa_socioscope.SocioscopeInput(questions, corpus, out, part, replace)
+    return qa_socioscope.socioscope(documented, family_settings("qa", split_given(given)[0]))
+
+
+def _score_responses(lines: IO[str]) -> int:
+    from dtef_pipeline.survey.scoring.json_lines import score_lines
+
+    malformed = 0
+    for line in score_lines(lines):
+        click.echo(line.text)
+        malformed += line.malformed
+    return 1 if malformed else 0
+
+
+def _score_answers(file: IO[str], where: str, tasks: Path | None, trust_answers: bool) -> None:
+    from dtef_pipeline.cli.qa.external_scorers import outside_scorers
+    from dtef_pipeline.qa.score_lines import describe_unknown_scorers, read_answer_lines, score_answer_lines
+
+    out = sys.stdout
+    outside = outside_scorers(tasks, trust_answers)
+    lines = read_answer_lines(file, where, outside)
+    if not lines:
+        click.echo(f"{where}: nothing to score", err=True)
+    statuses: Counter[str] = Counter()
+    for line in score_answer_lines(lines, statuses):
+        out.write(f"{line}\n")  # click.echo would send each line on its way alone
+    out.flush()
+    if unknown := describe_unknown_scorers(lines, outside):
+        click.echo(unknown, err=True)
+    if not_run := statuses["sandbox_unavailable"]:
+        click.echo(
+            f"no sandbox: {format_count(not_run, 'program')} not run, and without a score; `dtef doctor` says why", err=True
+        )

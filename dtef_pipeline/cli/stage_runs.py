@@ -1,0 +1,289 @@
+"""Checks what a run needs before it starts (settings, response store, keys, Dagster's home), and starts roll-ups."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assets.engine.roll_up_names import BOARD_NAMES, FAMILY_ROLL_UPS
+from assets.survey.panel_file import load_known_panel
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec
+from dtef_pipeline.asking.request import LAST_ERROR
+from dtef_pipeline.cli.options import USUAL_FAMILY
+from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.cli.warehouse_access import open_warehouse, warn_skipped
+from dtef_pipeline.documents import explain_missing_folder, read_document
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.survey.baselines.names import BASELINES
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
+from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.unknown_cost import format_cost
+from resources.failures import describe_error, describe_start_failure, find_unset_variables, links
+from resources.gateway.budget import Accounts
+from resources.gateway.model_checks import refuse_absent_imported, refuse_early
+from resources.gateway.progress import PartsProgress, keep_terminal
+from resources.json_posts import Webhook
+from resources.model_catalog import known_models
+from resources.responses.store import ResponseStore
+from resources.settings import Settings, find_shipped
+from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from assets.launch import LaunchResult
+    from assets.stage.shared_gateway import Command
+
+
+def check_settings(settings: Settings) -> Models:
+    """The files and addresses that stages and roll-ups read at their end; the known models. Raises ConfigError for a fault in one."""
+    check_home_path(settings)
+    load_known_panel(settings)
+    models = known_models(settings, BASELINES)
+    if settings.webhook and (problem := Webhook(settings.webhook).problem):
+        raise ConfigError(problem)
+    return models
+
+
+def check_home_path(settings: Settings) -> None:
+    """Raises ConfigError for a home of Dagster that depends on the folder one stands in."""
+    if problem := settings.home_problem:
+        raise ConfigError(problem)
+
+
+@contextmanager
+def open_dagster_instance() -> Iterator[Any]:
+    """The instance of DAGSTER_HOME (made on first use from the shipped template): the one the UI shows."""
+    home = prepare_home()
+    import dagster as dg
+
+    try:
+        opened = dg.DagsterInstance.get()
+    except Exception as error:
+        if describe_error(links(error)):
+            raise
+        remedy = describe_start_problem(error, f"the template is {find_shipped('dagster.yaml')}")
+        raise ConfigError(f"{describe_start_failure(home, error)}; {remedy}") from error
+    with opened as instance:
+        yield instance
+
+
+def describe_start_problem(error: Exception, template: str) -> str:
+    """What to do about settings that Dagster does not start with: the words about the `template`, unless variables are all that is missing."""
+    if unset := find_unset_variables(error):  # The template would replace the settings of several machines by those of one.
+        return (
+            f"set {' and '.join(unset)}, as for the services (`set -a; . /etc/dtef/dtef.env; set +a` where they have that file)"
+        )
+    return template
+
+
+def prepare_home() -> Path:
+    """The folder of Dagster's state, with its `dagster.yaml`. Raises ConfigError when there can be none."""
+    state = Settings.read_environment()
+    check_home_path(state)
+    home = state.dagster_home
+    settings = home / "dagster.yaml"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        if not settings.exists():
+            _copy_whole(find_shipped("dagster.yaml"), settings)
+    except OSError as error:
+        hint = "; choose another folder with DAGSTER_HOME" if not home.is_dir() else ""
+        raise ConfigError(f"cannot make the home of Dagster {home}: {explain_missing_folder(home, error)}{hint}") from error
+    if earlier := describe_outdated_home(settings):
+        click.echo(f"warning: {earlier}; put this in its place: {find_shipped('dagster.yaml')}", err=True)
+    os.environ["DAGSTER_HOME"] = str(home)
+    # Materializations are written this many at a time.
+    os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "50")
+    return home
+
+
+def describe_outdated_home(settings: Path) -> str | None:
+    """What is missing in a `dagster.yaml` of an earlier version, in words; None: nothing. Raises ConfigError when it cannot be read."""
+    some_keys = ("storage", "run_launcher", "concurrency")
+    if "run_launcher" in read_document(settings, "settings file of Dagster", some_keys).values:
+        return None
+    return f"{settings} is of an earlier version: killed workers are not noticed"
+
+
+def _copy_whole(source: Path, target: Path) -> None:
+    """Whole or not at all: Dagster would take half a file, or an empty one, for its settings."""
+    part = target.with_name(f".{target.name}.part")
+    try:
+        shutil.copyfile(source, part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def make_roll_ups(instance: Any, names: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> LaunchResult:
+    """These roll-ups, in a run of their own, over everything that is stored. `config`: run configuration by name."""
+    from assets.launch import materialize
+
+    progress = PartsProgress("roll-ups", len(names), lambda line: None)
+
+    def begin(step: str) -> None:
+        if step in names:  # checks are steps too
+            progress.begin(step)
+
+    try:
+        return materialize(instance, list(names), [], config, on_step=begin)
+    finally:
+        progress.close()
+
+
+def roll_up(instance: Any, family: str, metric: str | None = None) -> LaunchResult:
+    """All roll-ups of a family. `metric`: what counts as the score, where the family has several."""
+    return make_roll_ups(
+        instance, FAMILY_ROLL_UPS[family], {name: {"metric": metric} for name in BOARD_NAMES} if metric else {}
+    )
+
+
+def refresh_boards(family: str, metric: str | None) -> int:
+    """Make the roll-ups of a family anew; the exit code: 1 where one failed, or a file was left out. `metric`: as for `roll_up`."""
+    warehouse, stored = open_warehouse(), FAMILY_BY_NAME[family]
+    scored = stored.scored
+    check_settings(Settings.read_environment())
+    if metric is not None:
+        SurveyBoardOptions(metric=metric)  # refuses one that is none
+    if not warehouse.tables([scored]):
+        command = "dtef run" if family == USUAL_FAMILY else f"dtef {family} run"
+        raise WarehouseError(f"no {scored} in {warehouse.root} yet: they are made by `{command}`")
+    started = time.monotonic()
+    with keep_terminal(), open_dagster_instance() as instance:
+        outcome = roll_up(instance, family, metric)
+    code = report_run_end(warehouse, outcome)
+    say(f"roll-ups of {', '.join(warehouse.values(scored, stored.space.first))}, {time.monotonic() - started:.1f} s", err=True)
+    return code
+
+
+def report_run_end(warehouse: Warehouse, outcome: LaunchResult) -> int:
+    """Report what failed and what was skipped; the exit code: 1 where something did."""
+    warn_skipped(outcome, warehouse)
+    for failure in outcome.failures:
+        say(f"error: {failure}", err=True)
+    return 1 if outcome.failures or warehouse.skipped else 0
+
+
+@dataclass
+class StagesRun:
+    """The stages of a family as a command runs them, and what came of them."""
+
+    family: str
+    instance: Any
+    command: Command
+    keys: Sequence[str]
+    snapshot: str
+    outcome: LaunchResult
+    done: tuple[str, ...] = ()
+    """The partitions of which the last stage was made."""
+    started: float = field(default_factory=time.monotonic)
+
+    def materialize(self, names: Sequence[str], keys: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> None:
+        """Make these stages of partitions. `config`: run configuration by stage."""
+        from assets import launch
+        from assets.stage.partitions import SNAPSHOT_TAG
+
+        tags = {**self.command.tags, SNAPSHOT_TAG: self.snapshot}
+        outcome = launch.materialize(self.instance, names, keys, config, tags, space=launch.FAMILY_RUNS[self.family])
+        self.outcome, self.done = self.outcome + outcome, outcome.done
+
+    def roll_up(self, warehouse: Warehouse, metric: str | None = None) -> None:
+        """Update the roll-ups of the family, where anything is scored. `metric`: as of the function."""
+        if warehouse.tables([FAMILY_BY_NAME[self.family].scored]):
+            self.outcome += roll_up(self.instance, self.family, metric)
+
+    def roll_up_costs(self) -> None:
+        """Update what the models of the family cost."""
+        self.outcome += make_roll_ups(self.instance, [f"{self.family}_costs"], {})
+
+    def report(self, warehouse: Warehouse, noun: str) -> None:
+        """Print what was skipped, what was asked, and of how many partitions all was made. `noun`: what a partition is called."""
+        warn_skipped(self.outcome, warehouse)
+        self.say_used()
+        all_of = f"{len(self.done):,} of " if len(self.done) < len(self.keys) else ""
+        seconds = time.monotonic() - self.started
+        click.echo(f"{all_of}{format_count(len(self.keys), noun)}, snapshot {self.snapshot}, {seconds:.1f} s")
+
+    def say_used(self) -> None:
+        """Print a line per role that was asked."""
+        print_usage(self.command.gateway.used if self.command.gateway else {})
+
+
+@contextmanager
+def start_stages(family: str, keys: Sequence[str], snapshot: str) -> Iterator[StagesRun]:
+    """A run of stages of the family, with one gateway and its budgets for all of them."""
+    with keep_terminal():
+        from assets.launch import LaunchResult
+        from assets.stage.shared_gateway import command
+
+        with open_dagster_instance() as instance, command(list(keys)) as running:
+            yield StagesRun(family, instance, running, keys, snapshot, LaunchResult((), ()))
+
+
+def list_materialized(instance: Any, names: Sequence[str]) -> list[str]:
+    """Those of these assets that were materialized already."""
+    import dagster as dg
+
+    return [name for name in names if instance.get_latest_materialization_event(dg.AssetKey(name)) is not None]
+
+
+def refuse_unaskable(
+    specs: Sequence[ModelSpec],
+    snapshot: str,
+    settings: Settings,
+    budget: Budget | None = None,
+    budgets: Mapping[str, Budget] | None = None,
+) -> None:
+    """Raises GatewayError for a model that has no key, or no price under a budget in dollars, and is yet to be asked in the snapshot.
+
+    `budget`: of the run; `budgets`: by model name.
+    """
+    with ResponseStore(settings.responses_url) as store:
+        refuse_early(specs, snapshot, Accounts(budget or Budget(), budgets or {}), store, os.environ)
+
+
+def print_usage(used: Mapping[str, Any]) -> None:
+    """A line per role that was asked: calls, tokens and dollars."""
+    for role, usage in used.items():
+        cost = format_cost(usage.known_usd, usage.unpriced, usage.most_usd)
+        say(f"asked now, as {role}: {format_count(usage.calls, 'call')}, {format_count(usage.tokens, 'token')}, {cost}")
+
+
+def require_imported(specs: Iterable[ModelSpec], snapshot: str, settings: Settings) -> None:
+    """Raises ConfigError for a model of which nothing was imported in the snapshot, as where its name is misspelled."""
+    if imported := [spec for spec in specs if spec.is_imported]:
+        with ResponseStore(settings.responses_url) as store:
+            refuse_absent_imported(imported, snapshot, store)
+
+
+_FAILED_CALL, _ENDED_BY_BUDGET = "error", "budget"
+ERROR_CHARACTERS_SHOWN = 300
+
+
+def describe_unanswered(calls: Iterable[tuple[str, str, str | None]]) -> Iterator[str]:
+    """A line per model with responses that failed, and per model with such that a budget ended, in the order of names.
+
+    `calls`: of each response its model, status and error.
+    """
+    asked, errors = Counter[str](), defaultdict[tuple[str, str], Counter[str]](Counter)
+    for model, status, error in calls:
+        asked[model] += 1
+        # Of what a budget ended, the error of the last attempt, where there was one.
+        last = (error or "").partition(LAST_ERROR)[2] if status == _ENDED_BY_BUDGET else error or ""
+        errors[model, status][last] += 1
+    for (model, status), error_counts in sorted(errors.items()):
+        number = format_count(error_counts.total(), "response")
+        why = next((f" ({error[:ERROR_CHARACTERS_SHOWN]})" for error, _ in error_counts.most_common() if error), "")
+        if status == _FAILED_CALL:
+            yield f"warning: {model}: {number} of {asked[model]:,} failed{why}; the same command asks again"
+        elif status == _ENDED_BY_BUDGET:
+            yield f"warning: {model}: {number} of {asked[model]:,} missing, because a budget was reached{why}; the same command continues"

@@ -1,0 +1,324 @@
+"""What follows a run: its boards, costs and warnings; `dtef board --experiment`. Loads no Dagster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.asking.models import COMPUTED_SQL, Models, strip_settings
+from dtef_pipeline.asking.snapshot_label import parse_label_time
+from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
+from dtef_pipeline.boards.costs import load_costs
+from dtef_pipeline.boards.mixed_models import list_mixed_served
+from dtef_pipeline.cli.survey.boards import (
+    describe_board_scope,
+    describe_non_answers,
+    describe_unranked,
+    describe_view_columns,
+    find_reasons_without_score,
+    format_design_effect_lines,
+    render_view,
+)
+from dtef_pipeline.cli.survey.selection import find_experiment, set_context_levels
+from dtef_pipeline.cli.terminal import compute_terminal_fit, say
+from dtef_pipeline.cli.warehouse_access import query_rounds, reads_tables
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.report.terminal import choose_shown_columns, format_column_lines, intervals, render
+from dtef_pipeline.statistics.differences import MARGIN
+from dtef_pipeline.survey.baselines.names import BASELINES
+from dtef_pipeline.survey.boards.experiments import compare_conditions
+from dtef_pipeline.survey.boards.meanings import ENDS, EXPERIMENT
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
+from dtef_pipeline.survey.boards.views import HELD, view
+from dtef_pipeline.survey.experiments import ConditionModel, Experiment, list_each_asked_once, resolve_asked_models
+from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
+from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
+from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.unknown_cost import format_cost, format_row_cost
+from resources.gateway.progress import waiting
+from resources.model_catalog import known_models
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from dtef_pipeline.cli.family_run import RunContextOfCommand
+    from resources.gateway import Gateway
+
+
+SAME_RESPONSE = ("prompt_id", "question_id", "context_level", "model_variant", "snapshot", "draw")
+"""Columns by which rows of `scores` and `predictions` are of one response."""
+_OF_MODELS = f"NOT {COMPUTED_SQL} AND list_contains($1, round) AND list_contains($2, model_variant)"
+
+
+def run_warnings(
+    connection: duckdb.DuckDBPyConnection, snapshot: str, rounds: Sequence[str], variants: Sequence[str]
+) -> Iterator[str]:
+    """A line for each thing to warn of; `connection` has `scores`, in the order of all snapshots (see `snapshot_order`)."""
+    given = [list(rounds), list(variants)]
+    yield from _describe_unread(connection, snapshot, given)
+    yield from list_mixed_served(connection, "predictions", snapshot)
+    yield from _describe_order_problem(connection, snapshot, given)
+
+
+def _describe_unread(connection: duckdb.DuckDBPyConnection, snapshot: str, given: list[list[str]]) -> Iterator[str]:
+    """Models of which fewer than READ_ENOUGH of the responses could be read."""
+    rows = connection.execute(
+        "SELECT model, count(*) AS answered, count(*) FILTER (status <> 'ok') AS unread, mode(reason) FILTER (status <> 'ok') "
+        f"FROM scores WHERE {_OF_MODELS} AND snapshot = $3 AND list_contains($4, status) "
+        "GROUP BY model ORDER BY model",
+        [*given, snapshot, list(ANSWERED)],
+    ).fetchall()
+    for model, answered, unread, reason in rows:
+        if answered - unread >= READ_ENOUGH * answered:
+            continue
+        quoted = model.replace("'", "''")
+        share, little = (
+            ("none", ", so that its scores say little") if unread == answered else (f"only {answered - unread:,}", "")
+        )
+        texts = (
+            f"SELECT DISTINCT reason, response FROM scores JOIN predictions USING ({', '.join(SAME_RESPONSE)}) "
+            f"WHERE scores.model = '{quoted}' AND snapshot = '{snapshot}' AND status <> 'ok' LIMIT 20"
+        )
+        yield (
+            f"{model}: {share} of {format_count(answered, 'response')} could be read ({unread / answered:.1%} unread){little}; "
+            f'most often: {reason}; see what it wrote: dtef sql "{texts}"'
+        )
+
+
+def _describe_order_problem(connection: duckdb.DuckDBPyConnection, snapshot: str, given: list[list[str]]) -> Iterator[str]:
+    """That another snapshot of these models counts as the later one, so that boards over all snapshots do not show this one."""
+    answered = connection.execute(
+        f"SELECT DISTINCT snapshot::VARCHAR FROM scores WHERE {_OF_MODELS} AND list_contains($3, status)",
+        [*given, list(ANSWERED)],
+    ).fetchall()
+    order = among(snapshot_order(connection), [label for (label,) in answered])
+    if snapshot not in order or order[-1] == snapshot:
+        return
+    counts_as = "the date that it begins with" if parse_label_time(snapshot) else "the time of its first response"
+    yield (
+        f"snapshot {snapshot} counts as {counts_as}, which is before {order[-1]}: where both have a response, `dtef board` and the "
+        f"report go on showing the later one; this one: `dtef board --snapshot {snapshot}`"
+    )
+
+
+_COMPARED = [
+    "model",
+    "condition",
+    "context_level",
+    "n_pairs",
+    "score",
+    "difference",
+    "interval",
+    "p_adjusted",
+    "decision",
+    "parsed_decision",
+    "parse_rate",
+    "tokens",
+    "cost",
+]
+_HOW_AFTER_RUN = "`dtef board --wide` shows them"
+
+
+def after_run(given: RunContextOfCommand) -> bool:
+    """Counts by status, what the run's models cost so far, the snapshot's board for each context level; of an experiment, its comparison.
+
+    True: every language model of the run has answered something.
+    """
+    warehouse, asked, metric = given.warehouse, given.options, given.options.metric
+    if not warehouse.values("scores", "round"):
+        return True
+    rounds, variants = asked.rounds, [model.variant for model in given.models.resolve(asked.models)]
+
+    def run_report(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], list[pd.DataFrame], pd.DataFrame, list[str]]:
+        rows = connection.execute(
+            "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) AND list_contains($3, model_variant) "
+            "GROUP BY 1 ORDER BY 1",
+            [asked.snapshot, rounds, variants],
+        ).fetchall()
+        counts = ", ".join(f"{count:,} {status}" for status, count in rows)
+        by = ["model", "model_variant", *(["purpose"] if len(asked.conditions) > 1 else [])]
+        used = load_costs(connection, SURVEY_CALL_TABLES, by, only=rounds, snapshot=asked.snapshot, variants=variants)
+        said = [
+            f"snapshot {asked.snapshot}, {', '.join(rounds)}, these models: {counts}, over all runs and segments so far",
+            *_format_costs(used),
+        ]
+        # One look at all levels: each board by itself would look up and draw anew what they share.
+        options = SurveyBoardOptions(
+            metric=metric,
+            rounds=tuple(rounds),
+            context_levels=tuple(asked.context_levels),
+            snapshot=asked.snapshot,
+            segments=tuple(asked.segments),
+            questions=asked.questions,
+            sample_segments=asked.sample_segments,
+        )
+        whole, reasons = view(connection, "overall", options), find_reasons_without_score(connection, options)
+        boards = [whole[whole["context_level"] == level].reset_index(drop=True) for level in asked.context_levels]
+        for level, board in zip(asked.context_levels, boards, strict=True):
+            table = render_view("overall", board, _HOW_AFTER_RUN)
+            said.append(f"\n{describe_board_scope(connection, options, level)}:\n{table}")
+            said += filter(None, [describe_unranked(board, reasons)])
+        said.append(describe_non_answers(connection, options))
+        warnings = list(run_warnings(connection, asked.snapshot, rounds, variants))
+        return said, boards, used, warnings
+
+    with waiting("adding up the boards of this run"):
+        lines, boards, used, warnings = query_rounds(warehouse, run_report, [*HELD, "predictions"], rounds)
+    lines.append(format_design_effect_lines(warehouse, boards[0], rounds))
+    for line in filter(None, [*lines, describe_view_columns("overall", *boards) + "\n"]):
+        say(line)
+    if experiment := asked.experiment:
+        options = SurveyBoardOptions(metric=metric, rounds=tuple(rounds), snapshot=asked.snapshot)
+        say(_format_headline(experiment, MARGIN))
+        ways = resolve_asked_models(experiment, given.models, experiment.models)
+        _print_comparison(experiment, _compute_comparison(warehouse, ways, options, MARGIN, asked.segments))
+    for warning in warnings:
+        say(f"warning: {warning}", err=True)
+    silent = used.groupby("model")[["answered", "failed"]].sum()
+    return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
+
+
+def describe_calls(gateway: Gateway | None) -> Iterator[str]:
+    """What this command itself asked, apart from the responses that were stored before."""
+    for model in gateway.models if gateway else ():
+        cost = format_cost(model.spent.known_usd, model.spent.unpriced, model.spent.most_usd)
+        yield f"  asked now: {model.spec.name}: {format_count(model.answered, 'response')}, {cost}"
+
+
+def _format_costs(frame: pd.DataFrame) -> Iterator[str]:
+    """Of each language model: responses, tokens, cost, and what failed or was not asked, with the first reason."""
+    for row in frame.sort_values(["model", *(["purpose"] if "purpose" in frame else [])]).to_dict("records"):
+        who = f"  {row['model']}, {row['purpose']}" if "purpose" in row else f"  {row['model']}"
+        tokens = row["prompt_tokens"] + row["completion_tokens"]
+        said = f"{format_count(row['answered'], 'response')}, {format_count(tokens, 'token')}"
+        yield f"{who}: {said}, {format_row_cost(row)}"
+        if row["failed"]:
+            yield f"{who}: {format_count(row['failed'], 'call')} failed (the same command asks again): {row['reason']}"
+        if row["budget_stopped"]:
+            yield f"{who}: a budget was reached, {format_count(row['budget_stopped'], 'call')} not made: {row['stop_reason']}"
+
+
+@reads_tables
+def compare_ways(
+    warehouse: Warehouse,
+    name: str,
+    output: str,
+    *,
+    rounds: tuple[str, ...],
+    models: tuple[str, ...],
+    context_levels: tuple[str, ...],
+    snapshot: str | None,
+    metric: str,
+    targets: str,
+    margin: float,
+) -> None:
+    snapshot = snapshot or FIRST_LABEL
+    options = SurveyBoardOptions(metric=metric, rounds=rounds, snapshot=snapshot, targets=targets)
+    chosen = set_context_levels(find_experiment(name), context_levels)
+    if not warehouse.values("scores", "round"):
+        raise WarehouseError(
+            f"no scores in {warehouse.root} yet: `{_format_ask_command(chosen, name, snapshot)}` asks and scores"
+        )
+    known = known_models(Settings.read_environment(), BASELINES)
+    asked = resolve_asked_models(chosen, known, models) if models else _find_scored_models(chosen, known, warehouse, options)
+    frame = _compute_comparison(warehouse, asked, options, margin)
+    if not len(frame):
+        raise ConfigError(
+            f"nothing is scored for the experiment {name} in snapshot {snapshot}; it is asked by "
+            f"`{_format_ask_command(chosen, name, snapshot)}`; "
+            f"snapshots: {', '.join(_list_snapshots(warehouse))}"
+        )
+    if output == "table":
+        say(_format_headline(chosen, margin))
+        _print_comparison(chosen, frame)
+    else:
+        click.echo(render(frame, output))
+
+
+def _format_ask_command(chosen: Experiment, name: str, snapshot: str) -> str:
+    """The command that asks an experiment; capitals stand for what its file does not say."""
+    parts = ["dtef run --experiment", name, *([] if chosen.rounds else ["--round ROUND"])]
+    parts += [*([] if chosen.models else ["--model MODEL"]), *([] if snapshot == FIRST_LABEL else [f"--snapshot {snapshot}"])]
+    return " ".join(parts)
+
+
+def _find_scored_models(
+    chosen: Experiment, known: Models, warehouse: Warehouse, options: SurveyBoardOptions
+) -> tuple[ConditionModel, ...]:
+    """The language models with scores in the snapshot, in every condition; a model once, under its shortest name."""
+    seen = f"SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND NOT {COMPUTED_SQL}"
+    rows = warehouse.query(
+        lambda connection: connection.execute(seen, [options.snapshot]).fetchall(), only=["scores"], first=options.rounds
+    )
+    names = {name for (found,) in rows for name in (found, strip_settings(found))}
+    shortest_first = sorted(names, key=lambda name: ("@" in name, name))
+    return tuple(one for model in list_each_asked_once(chosen, ((known, name) for name in shortest_first)) for one in model)
+
+
+def _compute_comparison(
+    warehouse: Warehouse,
+    asked: tuple[ConditionModel, ...],
+    options: SurveyBoardOptions,
+    margin: float,
+    segments: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The comparison; of these segments only, if any are named."""
+    return warehouse.query(
+        lambda connection: compare_conditions(connection, asked, options, margin=margin, segments=segments),
+        only=["scores", "predictions", "survey_responses", "reference_scores"],
+        first=options.rounds,
+    )
+
+
+def _format_headline(chosen: Experiment, margin: float) -> str:
+    first = chosen.conditions[0].name
+    return (
+        f"experiment {chosen.name}: {chosen.hypothesis.strip()}\n"
+        f"mean over the pairs of segment and question shared with {first!r}; difference to it, its 95 % interval, and the decision "
+        f"(equivalent: within ±{margin:g}):"
+    )
+
+
+def _print_comparison(chosen: Experiment, frame: pd.DataFrame) -> None:
+    """A table for each context level, under a heading that names it; the columns are explained once."""
+    apart = bool((frame["parsed_note"].fillna("") != "").any())
+    needless = {*(() if chosen.compares_contexts else ("context_level",)), *(() if apart else ("parsed_decision",))}
+    columns = [name for name in _COMPARED if name not in needless]
+    fit = compute_terminal_fit(["model", "condition", "difference", "decision"], ["tokens", "parse_rate"])
+    run_report: dict[str, None] = {}
+    for levels, rows in _split_by_level(chosen, frame):
+        shown = _format_comparison(rows)
+        click.echo(f"\ncontext {levels}:\n{render(shown, 'table', columns=columns, ends=ENDS, fit=fit)}")
+        run_report |= dict.fromkeys(choose_shown_columns(columns, fit))
+    click.echo(format_column_lines([name for name in columns if name in run_report], EXPERIMENT, fit.width))
+
+
+def _split_by_level(chosen: Experiment, frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The rows that were compared with each other, and their context level; levels, where the conditions differ in it."""
+    levels = {condition.name: chosen.options(condition).context_levels for condition in chosen.conditions}
+    places = [levels[name].index(level) for name, level in zip(frame["condition"], frame["context_level"], strict=True)]
+    for place in sorted(set(places)):
+        rows = frame[[at == place for at in places]]
+        yield ", ".join(dict.fromkeys(rows["context_level"])), rows
+
+
+def _format_comparison(frame: pd.DataFrame) -> pd.DataFrame:
+    tokens = frame["prompt_tokens"].fillna(0) + frame["completion_tokens"].fillna(0)
+    cost = [
+        format_cost(cost, int(unpriced)) for cost, unpriced in zip(frame["cost_usd"], frame["unpriced"].fillna(0), strict=True)
+    ]
+    decision = [
+        f"{decision} ({note})" if isinstance(note, str) and note else decision
+        for decision, note in zip(frame["decision"], frame["note"], strict=True)
+    ]
+    return frame.assign(tokens=tokens.astype(int), cost=cost, interval=intervals(frame), decision=decision)
+
+
+def _list_snapshots(warehouse: Warehouse) -> list[str]:
+    seen = "SELECT DISTINCT snapshot FROM predictions"
+    made = [name for (name,) in warehouse.query(lambda connection: connection.execute(seen).fetchall(), only=["predictions"])]
+    return among(warehouse.query(snapshot_order, only=["scores"]), made)

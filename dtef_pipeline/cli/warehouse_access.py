@@ -1,0 +1,155 @@
+"""The warehouse of a command: where it is, files that cannot be read, scores that are newer than a table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+import click
+
+from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
+from dtef_pipeline.boards.mixed_models import list_mixed_served
+from dtef_pipeline.cli.options import USUAL_FAMILY
+from dtef_pipeline.cli.place_checks import diagnose_absent
+from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.documents import find_existing_parent
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.text.quantity_words import format_count
+from resources.newer_files import find_newer_values
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from assets.launch import LaunchResult
+    from dtef_pipeline.family.record import Family
+
+
+Given = ParamSpec("Given")
+Out = TypeVar("Out")
+
+
+class NothingToShowError(WarehouseError):
+    """The tables of a command have no rows. Where a file of them could not be read, its warning is the cause, and all that is said."""
+
+
+def open_warehouse(*, new: bool = False) -> Warehouse:
+    """The warehouse of DTEF_WAREHOUSE. `new`: it may be yet to be made. Raises WarehouseError where there is none, or can be none."""
+    warehouse = Warehouse(Settings.read_environment().warehouse, lambda line: say(f"warning: {line}", err=True))
+    root = Path(warehouse.root)
+    if not warehouse.is_local or root.is_dir():
+        return warehouse
+    there = find_existing_parent(root)
+    if not there.is_dir():
+        raise WarehouseError(
+            f"the warehouse {root} cannot be a folder, since {there} is a file; name another place in DTEF_WAREHOUSE"
+        )
+    if not new:
+        if (place := diagnose_absent("warehouse", root, "DTEF_WAREHOUSE")).state == "problem":
+            raise WarehouseError(f"there is no warehouse {root}: {place.found}; name another place in DTEF_WAREHOUSE")
+        raise WarehouseError(
+            f"there is no warehouse {root}: `{_find_making_command()}` makes it, or name the one you mean in DTEF_WAREHOUSE"
+        )
+    return warehouse
+
+
+def list_stored_keys(warehouse: Warehouse, family: Family) -> list[str]:
+    """The partitions that a family has tables of, in order."""
+    space, table = family.space, next(iter(family.tables))
+    firsts = warehouse.values(table, space.first)
+    if not space.second:
+        return firsts
+    return [space.key(one, other) for one in firsts for other in warehouse.values(table, space.second, **{space.first: one})]
+
+
+def _find_making_command() -> str:
+    """The command by which the family of the present command gets its first tables."""
+    from dtef_pipeline.cli.family_verbs import family_files
+    from dtef_pipeline.families import FAMILY_BY_NAME
+
+    context = click.get_current_context(silent=True)
+    words = context.command_path.split() if context else []
+    return family_files(next((name for name in FAMILY_BY_NAME if name in words), USUAL_FAMILY)).adds
+
+
+def query_rounds(
+    warehouse: Warehouse, use: Callable[[duckdb.DuckDBPyConnection], Out], only: Iterable[str], rounds: Sequence[str]
+) -> Out:
+    """What `use` makes of the tables of these rounds (none: of all), `scores` among them.
+
+    Snapshots have the order that they have over all rounds, and batteries are linked as over all rounds.
+    """
+    from dtef_pipeline.survey.boards.question_links import load_question_clusters, take_links
+
+    if not rounds:
+        return warehouse.query(use, only=only)
+    of_all = warehouse.query(times, only=["scores"]) if warehouse.query(has_several, only=["scores"], first=rounds) else None
+    linked = warehouse.query(load_question_clusters, only=["survey_responses"])
+
+    def run_query(connection: duckdb.DuckDBPyConnection) -> Out:
+        if of_all is not None:
+            take_times(connection, of_all)
+        take_links(connection, linked)
+        return use(connection)
+
+    return warehouse.query(run_query, only=only, first=rounds)
+
+
+def warn_skipped(launched: LaunchResult, warehouse: Warehouse) -> None:
+    """Warn of the files that a run skipped and did not make again, unless the command has done so; `warehouse.skipped` then has them too."""
+    before = set(warehouse.skipped)
+    warehouse.skipped |= dict(launched.skipped)
+    warehouse.drop_mended()
+    for path, line in warehouse.skipped.items():
+        if path not in before:
+            say(f"warning: {line}", err=True)
+
+
+def reads_tables(command: Callable[Concatenate[Warehouse, Given], Out]) -> Callable[Given, Out]:
+    """Hands the warehouse to a command that reads. Where a file was skipped, it ends with exit code 1, unless with a higher one."""
+
+    @wraps(command)
+    def run_reader(*args: Given.args, **kwargs: Given.kwargs) -> Out:
+        warehouse = open_warehouse()
+        try:
+            code = command(warehouse, *args, **kwargs)
+        except NothingToShowError:
+            if warehouse.skipped:
+                sys.exit(1)
+            raise
+        if warehouse.skipped and not code:
+            sys.exit(1)
+        return code
+
+    return run_reader
+
+
+def warn_stale(warehouse: Warehouse, table: str, scores: str, roll_up: str, family: str = "") -> None:
+    """One line on standard error where scores are newer than the table, which the command `roll_up` makes of them.
+
+    `family`: whose part of a table over all families it is.
+    """
+    if newer := find_newer_values(warehouse, scores, "snapshot", table, family):
+        say(
+            f"note: scores of {format_count(len(newer), 'snapshot')} are newer than this table; make it again with `{roll_up}`",
+            err=True,
+        )
+
+
+SERVED_REMEDY = "; --served gives each a row of its own"
+
+
+def warn_mixed(
+    warehouse: Warehouse, table: str, first: Sequence[str] = (), snapshot: str | None = None, remedy: str = ""
+) -> None:
+    """A line for each model whose responses in one snapshot come from several served models. `first`: values of the first level of the space."""
+    if not warehouse.tables([table]):
+        return
+    for line in warehouse.query(
+        lambda connection: list(list_mixed_served(connection, table, snapshot)), only=[table], first=first
+    ):
+        say(f"{line}{remedy}")

@@ -1,0 +1,147 @@
+"""The panels of one series, each with its verdict, and which of the verdicts stands for the series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.drift.changes import describe_scope
+from dtef_pipeline.drift.night import Scores
+from dtef_pipeline.drift.paired import Paired, paired
+from dtef_pipeline.drift.rule import TOO_CLOSE, DriftVerdict, apply_drift_rule
+from dtef_pipeline.drift.snapshots import Comparable, Items, Snapshot, grid
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.verdict import Verdict, compute_verdict
+from dtef_pipeline.drift.verdict_text import NEWS, VERDICTS
+from dtef_pipeline.text.quantity_words import list_first_names
+
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PairCodes:
+    """What items ask of whom, as numbers, however it is worded."""
+
+    codes: pd.Series
+
+    @classmethod
+    def of(cls, labels: pd.DataFrame, subject: Subject) -> PairCodes:
+        """`labels`: by item code, the columns `Keys.tested`."""
+        return cls(labels.groupby(list(subject.keys.pair), sort=False).ngroup())
+
+    def __call__(self, items: Items) -> Items:
+        return np.asarray(self.codes.reindex(pd.Index(items)), dtype=np.uint64)
+
+
+class JudgedPanel:
+    """The snapshots of a series that can be compared on one panel, with the verdict on them.
+
+    `asked`: what they are compared on, the columns `Keys.tested`, `name` and `cluster`. `values`: (items, snapshots) scores. `verdict`: None
+    where the rule compares nothing, or the series gets no verdict (`threshold` None).
+    """
+
+    def __init__(
+        self,
+        comparable: Comparable,
+        labels: pd.DataFrame,
+        subject: Subject,
+        times: Mapping[str, datetime | None],
+        temperature: float | None,
+        threshold: float | None,
+        others: Mapping[str, Sequence[Snapshot]] | None = None,
+    ) -> None:
+        """`others`: by name, all snapshots of the other models that are asked alike."""
+        self.comparable, self._subject, self._times = comparable, subject, times
+        self.asked = labels.loc[comparable.items]
+        self.values = comparable.grid(lambda snapshot: snapshot.score)
+        items, clusters, baseline = self.asked["name"].tolist(), self.asked["cluster"].tolist(), comparable.baseline
+        self.rule: DriftVerdict = apply_drift_rule(self.values, times, temperature=temperature)
+        self.verdict: Verdict | None = (
+            compute_verdict(
+                self.values,
+                clusters,
+                items=items,
+                baseline=baseline,
+                threshold=threshold,
+                parsed=comparable.grid(lambda snapshot: snapshot.parsed),
+                others={name: self._scores(snapshots) for name, snapshots in (others or {}).items()},
+            )
+            if self.rule.is_comparable and threshold is not None
+            else None
+        )
+        self.pairs: Paired = (
+            self.verdict.pairs if self.verdict else paired(self.values, clusters, baseline=baseline, items=items)
+        )
+
+    def _scores(self, snapshots: Sequence[Snapshot]) -> Scores:
+        """Of another model, on what is compared here."""
+        own = [snapshot for snapshot in snapshots if snapshot.label in self.values.columns]
+        policy, parsed = (grid(self.comparable.items, own, of) for of in (lambda one: one.score, lambda one: one.parsed))
+        return Scores(policy, parsed)
+
+    @property
+    def word(self) -> str | None:
+        return self.verdict.verdict if self.verdict else None
+
+    @property
+    def is_close(self) -> bool:
+        """Whether nothing but time between its snapshots is missing."""
+        return self.rule.reason.startswith(TOO_CLOSE)
+
+    @property
+    def labels(self) -> list[str]:
+        return [snapshot.label for snapshot in self.comparable.snapshots]
+
+    def words(self) -> str:
+        """`2026-12-02, 2026-12-03 asked something else (1 task in 1 blueprint of S1, 1 prompt), compared with each other: none`."""
+        who, asked = list_first_names(self.labels, _MOST_NAMED), describe_scope(self.asked, self._subject)
+        compared = self.rule.reason if self.is_close else f"compared with each other: {self.word or 'not compared'}"
+        return f"{who} {self._subject.unlike} ({asked}), {compared}"
+
+    def since(self) -> str:
+        """The date from which on a panel stands alone, as the option `since` takes it."""
+        time = self._times[self.labels[0]]
+        return self.labels[0] if time is None else time.date().isoformat()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`shown`: the panel whose verdict stands for the series: the worst that counts, of equal ones the one asked of late.
+
+    `others`: those that count too. `aside`: panels that were asked in between and do not count. `close`: those that were asked again too soon.
+    """
+
+    shown: JudgedPanel
+    others: list[JudgedPanel]
+    aside: list[JudgedPanel]
+    close: list[JudgedPanel]
+    is_late: bool
+
+    @classmethod
+    def of(cls, kept: Sequence[JudgedPanel], aside: Sequence[JudgedPanel], close: Sequence[JudgedPanel]) -> Standing:
+        shown = min(reversed(kept), key=lambda one: VERDICTS.index(one.word) if one.word else len(VERDICTS))
+        return cls(
+            shown,
+            [one for one in kept if one is not shown],
+            list(aside),
+            [one for one in close if one.is_close],
+            shown is kept[-1],
+        )
+
+    def words(self) -> list[str]:
+        """The verdicts on the other panels, and how long the one that is shown stays."""
+        stays = [] if self.is_late else [f"this verdict stays until it is accepted with --since {self.others[-1].since()}"]
+        return [*(one.words() for one in self._named()), *stays]
+
+    def named(self) -> set[str]:
+        """The snapshots that `words` names."""
+        return {label for one in self._named() for label in one.labels}
+
+    def _named(self) -> list[JudgedPanel]:
+        """Where there is no verdict, only what was asked again too soon; nothing of a panel in between that did not move."""
+        moved = [*self.others, *(one for one in self.aside if one.word in NEWS)] if self.shown.word else []
+        return [*moved, *self.close]

@@ -1,0 +1,203 @@
+"""Which games players have in common. A game is a seed, seen from one seat, against one opponent.
+
+Players who played other seeds, or met others, have means of other games: an order of such means is no comparison. Boards say so on the rows
+concerned, and can be limited to the games that all players shown have. Whom a budget stops has played its short episodes rather than its
+long ones: boards say that, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+
+from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.metrics import EXPECTED_RETURN, FORFEIT_RATE
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, PLAYED_SERIES, compute_results_of, create_latest_scores
+from dtef_pipeline.statistics.ranks import rank_numbers
+from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.shortfall import describe_shortfall
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+OWN_GAMES, SHARED_GAMES = "own", "shared"
+"""Which games a mean is over: all that the player has, or only those that every player shown has."""
+PLAYED_COVERAGE = "coverage"
+GAMES_NOTE = "games_note"
+_PLAYED_KEYS = PLAYED_SERIES.split(", ")
+_PLAYED_GAMES = f"""
+    SELECT DISTINCT {PLAYED_SERIES}, model, item_id, cluster, opponent FROM {{source}}
+    WHERE metric = '{EXPECTED_RETURN}' AND status = 'scored' ORDER BY ALL
+"""
+
+
+def add_game_coverage(
+    connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None = None
+) -> pd.DataFrame:
+    """The rows of `persona_results` with `coverage` and `games_note`: how many of the games of all players in `results` each has, 0-1, and
+    in words where it is not all of them; in rows of one opponent, of the games against it. NaN and no words where the player has no game with a
+    result. `connection` has `episode_scores`; `snapshot`: as in `latest_scores`."""
+    import pandas as pd
+
+    played = _load_games_of_players(connection, results, snapshot)
+    whole = played.assign(opponent=ALL_OPPONENTS, met=played["opponent"])
+    every = pd.concat([whole, played[played["opponent"] != ""].assign(met=played["opponent"])])
+    keys = [*_PLAYED_KEYS[:3], "opponent"]
+    rows = [row for _, own in every.groupby(keys, sort=True) for row in _measure_game_coverage(own)]
+    covered = pd.DataFrame(rows, columns=[*_PLAYED_KEYS, "opponent", PLAYED_COVERAGE, GAMES_NOTE])
+    found = results.merge(covered, on=[*_PLAYED_KEYS, "opponent"], how="left")
+    return found.assign(**{GAMES_NOTE: found[GAMES_NOTE].fillna("")})
+
+
+def set_game_coverage(results: pd.DataFrame, coverage: float) -> pd.DataFrame:
+    """The rows with the same `coverage`, 0-1 or NaN where it is not known, and no words on it."""
+    return results.assign(**{PLAYED_COVERAGE: coverage}).assign(**{GAMES_NOTE: ""})
+
+
+def compute_shared_results(
+    connection: duckdb.DuckDBPyConnection,
+    results: pd.DataFrame,
+    snapshot: str | None = None,
+) -> pd.DataFrame:
+    """The rows of `persona_results` of the players in `results`, made anew of the games alone that all of them have in a scenario.
+
+    No rows of a scenario where they have none in common. `connection` has `episode_scores` and `episode_turns`;
+    `snapshot`: as in `latest_scores`.
+    """
+    source = create_latest_scores(connection, snapshot)
+    connection.register("shown_players", results[_PLAYED_KEYS].drop_duplicates())
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE shared_scores AS
+        WITH games AS (
+            {_PLAYED_GAMES.format(source=source)}
+        ), shown AS (
+            SELECT * FROM games SEMI JOIN shown_players USING ({PLAYED_SERIES})
+        ), players AS (
+            SELECT league, scenario, version, count(DISTINCT (persona, model_variant)) AS n FROM shown GROUP BY ALL
+        ), shared AS (
+            SELECT league, scenario, version, item_id, count(*) AS n FROM shown GROUP BY ALL
+        ), kept AS (
+            SELECT * FROM shared SEMI JOIN players USING (league, scenario, version, n)
+        )
+        SELECT * FROM {source} SEMI JOIN kept USING (league, scenario, version, item_id)
+            SEMI JOIN shown USING ({PLAYED_SERIES})
+        """
+    )
+    if not connection.sql("SELECT 1 FROM shared_scores LIMIT 1").fetchall():
+        return results.iloc[:0]
+    return compute_results_of(connection, "shared_scores")
+
+
+def _load_games_of_players(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None) -> pd.DataFrame:
+    """The games with a result of the players in `results`, of the snapshots that count."""
+    connection.register("shown_players", results[_PLAYED_KEYS].drop_duplicates())
+    games = _PLAYED_GAMES.format(source=create_latest_scores(connection, snapshot))
+    found: pd.DataFrame = connection.sql(f"SELECT * FROM ({games}) SEMI JOIN shown_players USING ({PLAYED_SERIES})").df()
+    return found
+
+
+def _measure_game_coverage(played: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """One row per player of a scenario, whose games are given: how many of the games of all it has."""
+    of, named = played["item_id"].nunique(), [*_PLAYED_KEYS, "opponent"]
+    for _, own in played.groupby(_PLAYED_KEYS[3:], sort=True):
+        n = own["item_id"].nunique()
+        yield {
+            **dict(zip(named, own.iloc[0][named], strict=True)),
+            PLAYED_COVERAGE: n / of,
+            GAMES_NOTE: "" if n == of else _describe_lacking_games(own, played),
+        }
+
+
+def _describe_lacking_games(own: pd.DataFrame, played: pd.DataFrame) -> str:
+    """`it played 4 of 80 games, on 2 of 10 seeds, against 1 of 4 opponents`."""
+    parts = [f"it played {own['item_id'].nunique():,} of {format_count(played['item_id'].nunique(), 'game')}"]
+    for column, words, noun in (("cluster", "on", "seed"), ("met", "against", "opponent")):
+        n, of = own[column].nunique(), played[column].nunique()
+        if n < of:
+            parts.append(f"{words} {n:,} of {format_count(of, noun)}")
+    return ", ".join(parts)
+
+
+UNPLAYED_NOTE = "unplayed_note"
+UNPLAYED_READS = ("episodes",)
+"""The tables that the note is made of."""
+
+
+def add_unplayed_note(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `persona_results` with `unplayed_note`: how many episodes of the row were played, and what ended the others.
+
+    No words where all were played. `connection` has UNPLAYED_READS.
+    """
+    series = f"{PLAYED_SERIES}, snapshot"
+    found = connection.sql(
+        f"""
+        SELECT {series}, coalesce(opponent, '{ALL_OPPONENTS}') AS opponent, count(*) AS n,
+            count(*) FILTER (status = '{PLAYED_EPISODE}') AS played, count(*) FILTER (status = '{OUT_OF_BUDGET}') AS stopped
+        FROM episodes GROUP BY GROUPING SETS (({series}, opponent), ({series})) HAVING played < n
+        """
+    ).df()
+    words = [
+        describe_shortfall(n, played, stopped, n - played - stopped, ("episode", "played"))
+        for n, played, stopped in found[["n", "played", "stopped"]].itertuples(index=False, name=None)
+    ]
+    unplayed = found.assign(**{UNPLAYED_NOTE: words}).drop(columns=["n", "played", "stopped"])
+    if not len(unplayed):
+        return clear_unplayed_note(results)
+    beside = results.merge(unplayed, on=[*series.split(", "), "opponent"], how="left")
+    return beside.assign(**{UNPLAYED_NOTE: beside[UNPLAYED_NOTE].fillna("")})
+
+
+def clear_unplayed_note(results: pd.DataFrame) -> pd.DataFrame:
+    """The rows without a word on episodes that were not played."""
+    return results.assign(**{UNPLAYED_NOTE: ""})
+
+
+FORM_FAMILY = "form"
+
+
+def select_shown_versions(frame: pd.DataFrame, manifests: Mapping[str, ScenarioManifest]) -> pd.DataFrame:
+    """The rows of the version of each scenario that is in play, as `manifests` has it by id; where it has no row, of the latest that has one.
+
+    `frame` has the columns league, scenario and version.
+    """
+    in_play = (frame["league"] + "/" + frame["scenario"]).map({name: one.version for name, one in manifests.items()})
+    marked = frame["version"].astype(float).where(frame["version"] != in_play, float("inf"))
+    return frame[marked == marked.groupby([frame["league"], frame["scenario"]]).transform("max")]
+
+
+def sort_players(frame: pd.DataFrame) -> pd.DataFrame:
+    """Players best first within each scenario and metric, and where neither side is better by name.
+
+    Those without a mean come last, of them those first that forfeited every episode: they have the last place, the others have none.
+    """
+    sign = frame["direction"].map({"higher": -1.0, "lower": 1.0}).astype(float).fillna(0.0)
+    keys = ["league", "scenario", "metric", "opponent", "place", "nowhere", "model", "persona", "model_variant"]
+    placed = frame.assign(place=sign * frame["mean"], nowhere=~has_forfeited_all(frame))
+    return placed.sort_values(keys, ignore_index=True).drop(columns=["place", "nowhere"])
+
+
+def rank_places(frame: pd.DataFrame, compared: pd.Series[bool]) -> pd.Series[float]:
+    """Places by the mean within one metric, from 1, equal ones shared; who forfeited every episode and has no mean is last.
+
+    NaN where neither side is better, without a mean otherwise, and of rows that are not `compared`.
+    """
+    import pandas as pd
+
+    direction = frame["direction"].iloc[0]
+    if direction not in ("higher", "lower"):
+        return pd.Series(np.nan, index=frame.index)
+    means = frame["mean"].where(compared)
+    found = pd.Series(rank_numbers(means, highest_first=direction == "higher"), index=frame.index)
+    return found.mask(has_forfeited_all(frame) & compared, means.notna().sum() + 1.0)
+
+
+def has_forfeited_all(frame: pd.DataFrame) -> pd.Series[bool]:
+    """Whether a row has no mean because its player forfeited every episode; never in metrics of the form of play, or with no better side."""
+    is_of_success = (frame["family"] != FORM_FAMILY) & frame["direction"].isin(["higher", "lower"])
+    return frame["mean"].isna() & (frame[FORFEIT_RATE] >= 1) & is_of_success

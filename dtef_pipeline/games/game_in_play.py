@@ -1,0 +1,396 @@
+"""A game in play: what players are told, what was played so far, whose turn it is, and the episode as canonical JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from dtef_pipeline.asking.request import Message
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.contract import Count, GameEnding, GameMove, GameResult, GameTrace, Illegal
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.packs import Pack, find_pack
+from dtef_pipeline.games.personas import Persona, Player
+from dtef_pipeline.identity import digest
+from dtef_pipeline.text.plain import strip_thinking
+from dtef_pipeline.text.quantity_words import format_plural
+from dtef_pipeline.text.well_formed import replace_surrogates
+
+ACTION_WORD = "action:"
+"""What an action begins with, in any case."""
+
+
+def plan_of(text: str, *, played: bool) -> str:
+    """What stands before the last line with `ACTION:`, without thinking. Of a text without such a line: all but its last line where that was
+    played, else all of it.
+    """
+    lines = strip_thinking(text).strip().splitlines()
+    last = max((at for at, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
+    if last is None:
+        return "\n".join(lines[:-1] if played else lines).strip()
+    return "\n".join(lines[:last]).strip()
+
+
+TURN_LIMIT_FLAG, FORFEIT_FLAG = "turn_limit", "forfeit"
+_BLANK_REPLY = "(no text)"
+"""Stands for a blank reply in a conversation: some servers refuse empty messages."""
+
+
+@dataclass(slots=True)
+class GameInPlay:
+    """One episode while it is played, by whoever plays it. It asks nobody: those who drive it bring commands and texts."""
+
+    pack: Pack
+    seed: int
+    seating: tuple[int, ...] = ()
+    """The number of the player of each seat; none: as they are counted."""
+    patient: frozenset[int] = frozenset()
+    """Seats that may write as many texts in a turn as they like, such as that of a person at a terminal."""
+    state: Any = field(init=False)
+    result: GameResult | None = field(init=False, default=None)
+    """None: it goes on."""
+    turn: int = field(init=False, default=0)
+    """Turns played so far, of all seats together."""
+    _moves: list[GameMove] = field(init=False, default_factory=list)
+    _answered_at: list[int | None] = field(init=False, default_factory=list)
+    """Of each move, where in its seat's conversation the answer to it stands; None: a baseline moved, or the game did for a player."""
+    _histories: dict[int, list[Message]] = field(init=False, default_factory=dict)
+    """Of each seat that writes, all but the system message."""
+    _failed: list[Illegal] = field(init=False, default_factory=list)
+    """Of the texts of this turn, why they were no moves."""
+    _first_notes: dict[int, str] = field(init=False, default_factory=dict)
+    """Of a seat, what it has to be told before what it sees next."""
+
+    def __post_init__(self) -> None:
+        self.state = self.pack.scenario.reset(self.seed, self.seating or make_usual_seating(self.pack))
+        self._check_end()
+
+    @property
+    def seat(self) -> int | None:
+        """Whose turn it is; None: the game is over."""
+        return None if self.result is not None else self.pack.scenario.seat_to_move(self.state)
+
+    @property
+    def failed(self) -> Illegal | None:
+        """Why the last text of this turn was no move; None: there was no such text."""
+        return self._failed[-1] if self._failed else None
+
+    def messages(self, seat: int, persona: Persona | None = None) -> tuple[Message, ...]:
+        """The conversation of the seat whose turn it is, which ends in what it is told now. It holds nothing that other seats were told."""
+        history = self._histories.setdefault(seat, [])
+        if not history or history[-1].role == "assistant":
+            history.append(Message("user", write_turn_text(self.pack, self.state, seat, self._first_notes.pop(seat, ""))))
+        return (Message("system", write_system_text(self.pack.manifest, seat, persona)), *history)
+
+    def plays(self, command: str) -> None:
+        """A command of a baseline, at the seat whose turn it is. Raises ValueError for one that is not legal."""
+        seat = self._require_mover()
+        self._moves.append(GameMove(seat, self.turn, command))
+        self._answered_at.append(None)
+        self._apply_command(seat, command)
+
+    def writes(self, text: str) -> None:
+        """A text of the player whose turn it is: a move, or one more reason why not.
+
+        Where the player may write no further text in this turn, the manifest says whether it forfeits or a command is played for it.
+        """
+        seat = self._require_mover()
+        self.messages(seat)
+        history = self._histories[seat]
+        text = replace_surrogates(text)
+        history.append(Message("assistant", text if text.strip() else _BLANK_REPLY))
+        found = self.pack.scenario.read(text, self.state, seat)
+        self._answered_at.append(len(history))
+        if isinstance(found, Illegal):
+            self._moves.append(GameMove(seat, self.turn, None, text, plan_of(text, played=False), found))
+            self._record_failure(seat, found)
+        else:
+            self._moves.append(GameMove(seat, self.turn, found, text, plan_of(text, played=True)))
+            self._apply_command(seat, found)
+
+    @property
+    def ending(self) -> GameEnding | None:
+        """What there is to say of it; None: it goes on. No conversation holds any of it."""
+        return None if self.result is None else self.pack.scenario.ending(self.state)
+
+    def last_reaction(self, move: GameMove) -> str:
+        """What the game answered to the last text of a seat in an episode that is over: why it was no move, how the game ended, and its ending.
+
+        The trace has one line of it alone, `GameMove.reaction`: all the rest follows from the moves.
+        """
+        ending = self.ending
+        if self.result is None or ending is None:
+            return move.reaction
+        content = describe_end(self.result, move.seat, self.pack.scenario.unit, ending)
+        return f"{move.illegal.reason}\n{content}" if move.illegal else content
+
+    def trace(self) -> GameTrace:
+        """What was played so far; with a result, also what the scenario measured of each seat."""
+        moves = tuple(
+            move if at is None else replace(move, reaction=self._describe_reaction(move, at))
+            for move, at in zip(self._moves, self._answered_at, strict=True)
+        )
+        seats = range(len(self.pack.manifest.seats)) if self.result is not None else ()
+        return GameTrace(moves, self.result, tuple(self.pack.scenario.measure_seat(self.state, seat) for seat in seats))
+
+    def _record_failure(self, seat: int, found: Illegal) -> None:
+        manifest = self.pack.manifest
+        self._failed.append(found)
+        if len(self._failed) <= manifest.retries or seat in self.patient:
+            self._histories[seat].append(Message("user", write_again_text(found, manifest)))
+        elif manifest.on_illegal == "forfeit":
+            self.result = _add_flag(self.pack.scenario.stop_episode(self.state, seat), FORFEIT_FLAG)
+        else:
+            command = self.pack.scenario.default(self.state, seat)
+            self._first_notes[seat] = write_default_text(found, command)
+            self._moves.append(GameMove(seat, self.turn, command, by_default=True))
+            self._answered_at.append(None)
+            self._apply_command(seat, command)
+
+    def _apply_command(self, seat: int, command: str) -> None:
+        self.state = self.pack.scenario.step(self.state, seat, command)
+        self.turn += 1
+        self._failed.clear()
+        self._check_end()
+
+    def _check_end(self) -> None:
+        self.result = self.pack.scenario.result(self.state)
+        if self.result is None and self.turn >= self.pack.manifest.turn_limit:
+            self.result = _add_flag(self.pack.scenario.stop_episode(self.state, None), TURN_LIMIT_FLAG)
+
+    def _require_mover(self) -> int:
+        if (seat := self.seat) is None:
+            raise ValueError("the game is over: nobody is to move")
+        return seat
+
+    def _describe_reaction(self, move: GameMove, at: int) -> str:
+        """What the game answered to a text: what the player was told next, or how the game ended for it."""
+        history = self._histories[move.seat]
+        if at < len(history):
+            return history[at].text
+        ended = write_end_text(self.result, move.seat, self.pack.scenario.unit) if self.result is not None else ""
+        return "\n".join(part for part in (move.illegal.reason if move.illegal else "", ended) if part)
+
+
+def _add_flag(result: GameResult, flag: str) -> GameResult:
+    return result if flag in result.flags else replace(result, flags=(*result.flags, flag))
+
+
+_PARAGRAPHS = "\n\n"
+
+
+def make_usual_seating(pack: Pack) -> tuple[int, ...]:
+    """The number of the player of each seat where nobody changes places."""
+    return tuple(range(len(pack.manifest.seats)))
+
+
+def write_system_text(manifest: ScenarioManifest, seat: int, persona: Persona | None) -> str:
+    """What a seat's player is told once, before the first turn: persona, rules, its seat, what it must not do, and the form of a reply.
+
+    It holds nothing of the other seats but what they are called.
+    """
+    parts = [
+        *([persona.system_prompt] if persona else []),
+        manifest.rules,
+        *_list_seat_lines(manifest, seat),
+        *(["You must not:\n" + "\n".join(f"- {one}" for one in manifest.constraints)] if manifest.constraints else []),
+        manifest.reply_format,
+    ]
+    return _PARAGRAPHS.join(part.strip() for part in parts)
+
+
+def write_turn_text(pack: Pack, state: Any, seat: int, before: str = "") -> str:
+    """What a seat's player is told when its turn comes: what it sees, with the legal commands where the manifest says so.
+
+    `before`: what it has to know first, such as the command that was played for it. A scenario that lists the commands itself has them once.
+    """
+    legal = pack.scenario.legal(state, seat) if pack.manifest.show_legal else ()
+    seen, listed = pack.scenario.observation(state, seat), f"Legal commands: {', '.join(legal)}" if legal else ""
+    return _PARAGRAPHS.join(part for part in (before, seen, "" if listed in seen else listed) if part)
+
+
+def write_again_text(found: Illegal, manifest: ScenarioManifest) -> str:
+    """What a player is told whose text was no move, and who may write another one."""
+    return _PARAGRAPHS.join((f"Nothing was played: {found.reason}", "It is still your turn.", manifest.reply_format.strip()))
+
+
+def write_default_text(found: Illegal, command: str) -> str:
+    """What a player is told for whom a command was played, as none of its texts was a move."""
+    return f"Your last reply was no move: {found.reason}\nThis was played for you: {command}"
+
+
+def write_end_text(result: GameResult, seat: int, unit: str) -> str:
+    """How an episode ended for a seat, in one line: as traces have it, whose hash it is a part of. `describe_end` says more."""
+    flags = f" ({', '.join(result.flags)})" if result.flags else ""
+    return f"The game is over: {result.outcomes[seat].replace('_', ' ')}, {result.rewards[seat]:g} {unit}{flags}"
+
+
+def build_opening_messages(
+    pack: Pack, seed: int, player: Player, seat: int, seating: tuple[int, ...] | None = None
+) -> tuple[Message, ...]:
+    """The first messages of a seat in an episode: of the seat that begins, those of its first request.
+
+    Another seat will be asked with the same system message, and with what it sees once its turn has come. Raises ConfigError for a seat that
+    the scenario does not have, and for a baseline, which is told nothing.
+    """
+    if not 0 <= seat < len(pack.manifest.seats):
+        raise ConfigError(f"seat {seat} of {pack.name}: allowed: 0 to {len(pack.manifest.seats) - 1}")
+    if player.baseline is not None:
+        raise ConfigError(f"opening messages of {player.name}: a baseline reads none; allowed: a model")
+    state = pack.scenario.reset(seed, seating or make_usual_seating(pack))
+    return (
+        Message("system", write_system_text(pack.manifest, seat, player.persona)),
+        Message("user", write_turn_text(pack, state, seat)),
+    )
+
+
+def _list_seat_lines(manifest: ScenarioManifest, seat: int) -> list[str]:
+    seats = manifest.seats
+    return [f"You are seat {seats[seat]}; the seats are {', '.join(seats)}."] if len(seats) > 1 else []
+
+
+NOT_SHOWN_TO_PLAYERS = "not shown to the players"
+"""Stands at what people see of an episode and its players did not."""
+
+
+def format_units(number: float, unit: str) -> str:
+    """`1 chip`, `-2.5 points`. A unit that is no plural of things, such as `solved`, says nothing behind a number: `reward 1`."""
+    if not unit.endswith("s"):
+        return f"reward {number + 0.0:g}"
+    thing = unit.removesuffix("s")
+    return f"{number + 0.0:g} {thing if abs(number) == 1 else format_plural(thing)}"
+
+
+def describe_unit(unit: str) -> str:
+    """What a reward is, behind the word Reward: `in chips`; `1 where it is solved, else 0`."""
+    return f"in {unit}" if unit.endswith("s") else f"1 where it is {unit}, else 0"
+
+
+def describe_end(result: GameResult, seat: int, unit: str, ending: GameEnding) -> str:
+    """What a seat learns when an episode is over: how it ended for the seat, and what is shown to all."""
+    flags = f" ({', '.join(result.flags).replace('_', ' ')})" if result.flags else ""
+    outcome = result.outcomes[seat].replace("_", " ")
+    return "\n".join([f"The game is over: {outcome}, {format_units(result.rewards[seat], unit)}{flags}", *ending.shown])
+
+
+def encode_ending(ending: GameEnding | None) -> dict[str, Any] | None:
+    """The ending as JSON has it; None: the episode is not over."""
+    return None if ending is None else {"shown": list(ending.shown), "hidden": list(ending.hidden)}
+
+
+class SeatCounts(NamedTuple):
+    """What one seat did in an episode."""
+
+    turns: int
+    """Turns in which it played, or had a command played for it, or forfeited, or got no further."""
+    texts: int
+    """Texts it wrote; a baseline writes none."""
+    illegal: int
+    """Texts that were no moves, whatever the reason: `unparsed` and `refused` are among them."""
+    unparsed: int
+    refused: int
+    by_default: int
+    """Commands that were played for it."""
+    forfeited: bool
+
+
+def encode_trace(trace: GameTrace) -> str:
+    """The trace as canonical JSON: equal traces give equal text, byte for byte, as UTF-8."""
+    return json.dumps(_convert_to_plain(trace), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def hash_trace(trace: GameTrace) -> str:
+    """32 hexadecimal digits of the SHA-256 of `encode_trace`."""
+    return hashlib.sha256(encode_trace(trace).encode()).hexdigest()[:32]
+
+
+def decode_trace(text: str) -> GameTrace:
+    """The trace that `encode_trace` wrote."""
+    given = json.loads(text)
+    result = given["result"]
+    return GameTrace(
+        moves=tuple(_decode_move(one) for one in given["moves"]),
+        result=GameResult(**{name: tuple(values) for name, values in result.items()}) if result else None,
+        measured=tuple({name: Count(*count) for name, count in one.items()} for one in given["measured"]),
+    )
+
+
+def count_seat(trace: GameTrace, seat: int) -> SeatCounts:
+    """What a seat did in an episode that was played, to its end or not."""
+    moves = [move for move in trace.moves if move.seat == seat]
+    kinds = [move.illegal.kind for move in moves if move.illegal]
+    ended = trace.result is not None and FORFEIT_FLAG in trace.result.flags
+    return SeatCounts(
+        turns=len({move.turn for move in moves}),
+        texts=sum(move.text is not None for move in moves),
+        illegal=len(kinds),
+        unparsed=kinds.count("unparsed"),
+        refused=kinds.count("refused"),
+        by_default=sum(move.by_default for move in moves),
+        forfeited=ended and trace.moves[-1].seat == seat and trace.moves[-1].command is None,
+    )
+
+
+def _convert_to_plain(trace: GameTrace) -> dict[str, Any]:
+    return {
+        "moves": [asdict(move) for move in trace.moves],
+        "result": asdict(trace.result) if trace.result else None,
+        "measured": [{name: list(count) for name, count in one.items()} for one in trace.measured],
+    }
+
+
+def _decode_move(given: Mapping[str, Any]) -> GameMove:
+    illegal = given["illegal"]
+    return GameMove(**{**given, "illegal": Illegal(**illegal) if illegal else None})
+
+
+_FIRST_SIGHT = "first sight"
+
+
+def replay_first_seen(pack: Pack, seed: int, seat: int, trace: str) -> str:
+    """What the seat was told in its first turn.
+
+    Raises ValueError, KeyError or TypeError for a trace that the scenario does not play again.
+    """
+    state = pack.scenario.reset(seed, make_usual_seating(pack))
+    for move in takewhile(lambda move: move.seat != seat, decode_trace(trace).moves):
+        if move.command is not None:
+            state = pack.scenario.step(state, move.seat, move.command)
+    return write_turn_text(pack, state, seat)
+
+
+def replace_first_seen(rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, ScenarioManifest]) -> list[Mapping[str, Any]]:
+    """Rows of `GAMES_PAIRED` whose user message is what the seat saw in its first turn, in place of what it would have seen had it begun.
+
+    Where others moved before, the item is named by what was seen too: responses are of one item only where their players saw the same. Such
+    rows are left out where the scenario is not installed in their version, or plays the trace no more: nobody could be shown what they saw.
+    """
+    packs: dict[str, Pack | None] = {}
+    found: list[Mapping[str, Any]] = []
+    for row in rows:
+        name = f"{row['first']}/{row['second']}"
+        if name not in packs:
+            packs[name] = find_pack(name, manifests)
+        if (content := _restore_first_sight(row, packs[name])) is not None:
+            found.append(content)
+    return found
+
+
+def _restore_first_sight(row: Mapping[str, Any], pack: Pack | None) -> Mapping[str, Any] | None:
+    if row["trace"] is None:
+        return row
+    moves = decode_trace(row["trace"]).moves
+    if not moves or moves[0].seat == row["seat"]:
+        return row
+    if pack is None or pack.manifest.version != row["version"]:
+        return None
+    try:
+        seen = replay_first_seen(pack, int(row["cluster"]), row["seat"], row["trace"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    content = [*row["messages"][:-1], {"role": "user", "text": seen}]
+    return {**row, "messages": content, "item_id": f"{row['item_id']} [saw {digest(_FIRST_SIGHT, seen)[:8]}]"}

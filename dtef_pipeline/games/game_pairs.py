@@ -1,0 +1,103 @@
+"""Episodes as they may stand in pairs: of one scenario and version, seed, seat and opponent. What is read of one is what its player wrote, and
+what the game answered; and the results that preference can be compared with."""
+
+from __future__ import annotations
+
+import re
+
+from dtef_pipeline.preference.pair_blinding import BlindedPair
+from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
+
+ASKED_AGAIN = "(the same request again)"
+"""In place of paragraphs of the game that the reader has seen word for word."""
+_FULL_LINE = 90
+"""Characters from which on a line may be broken for its length alone; lines of boards, cards and lists are shorter."""
+_SHORTEST_REPEATED = 60
+"""Characters of a paragraph that is left out where it stands again."""
+_LINE_OF_ITS_OWN = re.compile(r"[-*|>{\[]|[A-Z][^\n:>]{0,40}[:>] ")
+"""How lines begin that stand alone: items of a list, `Pot: 3 chips`, `ACTION: bid 37`, and words of another party, `B > I offer`."""
+
+
+def format_pair(pair: BlindedPair) -> BlindedPair:
+    """The pair of two episodes of one item as people read it. Linear in the length of the texts."""
+    prompt_parts = {one.strip() for one in pair.prompt.split("\n\n")}
+    return pair._replace(
+        prompt=run_on(pair.prompt),
+        run_a=_remove_repeated_parts(pair.run_a, prompt_parts),
+        run_b=_remove_repeated_parts(pair.run_b, prompt_parts),
+    )
+
+
+def run_on(text: str) -> str:
+    """The text with lines joined that were broken for their length; all other lines stay."""
+    parts: list[list[str]] = []
+    before = ""
+    for line in text.split("\n"):
+        if parts and _is_continuation(before, line):
+            parts[-1].append(line)
+        else:
+            parts.append([line])
+        before = line
+    return "\n".join(" ".join(part) for part in parts)
+
+
+def _is_continuation(before: str, line: str) -> bool:
+    """Whether a sentence of the line before goes on in this one."""
+    if len(before) < _FULL_LINE or not line or _LINE_OF_ITS_OWN.match(before) or _LINE_OF_ITS_OWN.match(line):
+        return False
+    return line[0].islower() if before[-1] in ".:;!?" else line[0].isalnum() or line[0] in "(`'\""
+
+
+def _remove_repeated_parts(transcript: str, prompt_parts: set[str]) -> str:
+    """A transcript of `Player:` and `Game:` in paragraphs. `told`: paragraphs of what both were asked."""
+    seen, by_game = set(prompt_parts), False
+    shown: list[str] = []
+    for part in transcript.split("\n\n"):
+        if part.startswith(("Player: ", "Game: ")):
+            by_game = part.startswith("Game: ")
+        elif by_game and len(part) >= _SHORTEST_REPEATED and part.strip() in seen:
+            shown += [ASKED_AGAIN] if shown[-1] != ASKED_AGAIN else []
+            continue
+        elif by_game:
+            seen.add(part.strip())
+        shown.append(run_on(part) if by_game else part)
+    return "\n\n".join(shown)
+
+
+_NAMED_PLAYER = "CASE WHEN persona = '' THEN model_variant ELSE persona || '@' || model_variant END"
+_GAMES_RESULTS = MetricSource(
+    ("persona_results",),
+    f"""
+    SELECT league AS partition, scenario || ' v' || version || ': ' || metric AS metric, {_NAMED_PLAYER} AS player,
+           direction, mean AS value, low, high, n_episodes AS n
+    FROM persona_results WHERE opponent = 'all' AND direction IN ('higher', 'lower')
+    """,
+)
+# The rules stand behind the persona in one message. They are shown where some model played the item as itself, so that no persona can be read.
+GAMES_PAIRED = PairedSource(
+    ("episodes", "episode_turns", "episode_prompts"),
+    f"""
+    WITH turns AS (
+        SELECT league, scenario, episode_id, snapshot,
+               list({{'said': response, 'answer': reaction}} ORDER BY turn, attempt) AS text,
+               list(request_key ORDER BY turn, attempt) AS request_keys, max(served_model) AS served_model
+        FROM episode_turns WHERE under_test AND call_status = 'answered' AND response IS NOT NULL
+        GROUP BY league, scenario, episode_id, snapshot
+    ), rules AS (
+        SELECT league, scenario, version, item_id, [{{'role': 'user', 'text': one.text}} FOR one IN messages IF one.role = 'system'] AS told
+        FROM episode_prompts WHERE persona = ''
+    )
+    SELECT league AS first, scenario AS second, league || '/' || scenario || '/v' || version || '/' || item_id AS item_id,
+           e.model, {_NAMED_PLAYER} AS player, persona, e.draw, snapshot,
+           COALESCE(rules.told, []) || [one FOR one IN p.messages IF one.role <> 'system'] AS messages, turns.text, turns.request_keys,
+           turns.served_model,
+           e.version, e.seat, e.cluster, e.trace
+    FROM episodes e
+    JOIN turns USING (league, scenario, episode_id, snapshot)
+    JOIN episode_prompts p USING (league, scenario, version, item_id, persona)
+    LEFT JOIN rules USING (league, scenario, version, item_id)
+    WHERE e.status = 'played'
+    """,
+    (_GAMES_RESULTS,),
+    format_pair,
+)

@@ -1,0 +1,292 @@
+"""Answers that models gave elsewhere: rows of published files, each of which names an item that is known here."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dtef_pipeline.asking.calls import UNKNOWN_LATENCY_S
+from dtef_pipeline.asking.models import IMPORTED, ModelSpec
+from dtef_pipeline.asking.request import Response
+from dtef_pipeline.identity import request_key
+from dtef_pipeline.qa.item_files.item_log import ItemLog, RowFault
+from dtef_pipeline.qa.item_files.layout import require_mapping
+from dtef_pipeline.qa.item_files.rows import SourceRow, read_rows, read_whole_json
+from dtef_pipeline.qa.model import ItemError
+from dtef_pipeline.text.name_matching import list_nearest
+
+ITEM_NAMED_BY = ("item_id", "task_id", "id", "index")
+"""What names the item in a row: the first of them that is there."""
+ANSWER_UNDER = ("text", "response", "completion")
+"""What holds the answer: the first of them that is there. Several draws are a list under `samples`."""
+SAMPLES_KEY = "samples"
+_ROW_PROMPT_KEY = "prompt"
+"""What the model was shown, in files that say it."""
+_SUBJECT_KEYS = ("subject", "category")
+_ALLOWED_ROW = "an item (item_id, task_id, or index and subject), a text (text, response or completion; or samples) and a model"
+_MODEL_NAME = re.compile(r"[^\s=,]{1,200}")
+_MOST_DRAWS, _MOST_COUNT, _MOST_AMOUNT = 100_000, 2**31 - 1, 1e15
+Numbers = Sequence[int] | Mapping[str, Sequence[int]]
+"""At each place of the items, the number that answers call the item by: of all, or by subject."""
+
+
+class ImportedAnswer(NamedTuple):
+    """One answer, by whichever model."""
+
+    item_id: str
+    model: str
+    """Without `imported/`."""
+    draw: int
+    text: str
+    used: Mapping[str, Any]
+    """`finish_reason`, `prompt_tokens`, `completion_tokens`, `cost_usd` and `latency_s`, as far as the row tells them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRules:
+    """How the rows of a file are read."""
+
+    key: str | None = None
+    """What names the item; None: one of ITEM_NAMED_BY."""
+    model: str | None = None
+    """Model of rows that name none."""
+    numbers: Numbers | None = None
+    """None: numbers are those of the items here."""
+    repeats_are_draws: bool = False
+    """Whether rows of one model and item are its draws, in the order of the file."""
+    skips_unknown: bool = False
+    """Whether rows of items that are not known are passed over."""
+
+
+class ImportedFile(NamedTuple):
+    """What a file holds."""
+
+    answers: list[ImportedAnswer]
+    skipped: int
+    """Rows of items that are not known, where these are passed over."""
+    other_prompts: int = 0
+    """Rows that name a prompt in which the text of their item does not stand: it is not used."""
+
+
+class ImportedResponses(NamedTuple):
+    """Answers as they are stored."""
+
+    responses: list[Response]
+    outvoted: int
+    """Answers that have no response of their own: another item is asked in the same words, and was answered otherwise before it."""
+
+
+class _UnknownItem(RowFault):
+    """A row is about an item that is not known."""
+
+
+def read_imported(
+    path: Path, suite: str, item_ids: Sequence[str], rules: ImportRules, texts: Mapping[str, str] | None = None
+) -> ImportedFile:
+    """The answers of a file: lines of JSON, also packed with gzip, or Parquet.
+
+    `item_ids`: of the suite, or of some parts of it. `texts`: by item, what is asked; None: prompts of rows are not looked at. Raises
+    ItemError, with file and line, for the first row that names no item or an unknown one, that has no text, or that repeats the model, item
+    and draw of another.
+    """
+    log, reader = ItemLog(strict=True), _RowReader(_Items(suite, item_ids, rules.numbers), rules, texts or {})
+    answers: list[ImportedAnswer] = []
+    skipped = 0
+    for row in read_rows(path, log):
+        try:
+            answers += reader.read(row)
+        except _UnknownItem as fault:
+            if not rules.skips_unknown:
+                _refuse_row(log, fault, path, row)
+            skipped += 1
+        except RowFault as fault:
+            _refuse_row(log, fault, path, row)
+    return ImportedFile(answers, skipped, reader.other_prompts)
+
+
+def read_numbers(path: Path) -> Numbers:
+    """A JSON list of whole numbers, or an object of such lists by subject. Raises ItemError for another file."""
+    allowed = "a JSON list of whole numbers, or an object of such lists by subject"
+    try:
+        found = read_whole_json(path).value
+    except RowFault as fault:
+        raise ItemError(fault.text, where=str(path), arrived=fault.found, allowed=allowed) from None
+    for numbers in found.values() if isinstance(found, dict) else [found]:
+        if not isinstance(numbers, list) or not all(type(one) is int for one in numbers) or len(set(numbers)) < len(numbers):
+            raise ItemError("no numbers of items, each once", where=str(path), allowed=allowed)
+    return found  # type: ignore[no-any-return]
+
+
+def build_imported_responses(
+    answers: Sequence[ImportedAnswer], prompt_ids: Mapping[str, str], snapshot: str, at: datetime
+) -> ImportedResponses:
+    """Each answer under the request key of its item's prompt. `prompt_ids`: by item. `at`: when they are added."""
+    specs = {name: build_imported_model(name) for name in dict.fromkeys(one.model for one in answers)}
+    made: dict[str, Response] = {}
+    outvoted = 0
+    for one in answers:
+        spec, prompt = specs[one.model], prompt_ids[one.item_id]
+        key = request_key(prompt, spec.variant, one.draw, snapshot)
+        usual: dict[str, Any] = {"finish_reason": None, "prompt_tokens": None, "completion_tokens": None, "cost_usd": None}
+        details = {**usual, "latency_s": UNKNOWN_LATENCY_S, **one.used}
+        served: dict[str, Any] = {"served_model": None, "fingerprint": None, "attempts": 1, "answered_at": at}
+        response = Response(key, prompt, spec.name, spec.variant, one.draw, snapshot, one.text, **details, **served)
+        outvoted += made.setdefault(key, response).text != one.text
+    return ImportedResponses(list(made.values()), outvoted)
+
+
+def build_imported_model(name: str) -> ModelSpec:
+    """The model that stands for answers made elsewhere."""
+    return ModelSpec(name=f"{IMPORTED}{name}", model=f"{IMPORTED}{name}")
+
+
+def _refuse_row(log: ItemLog, fault: RowFault, path: Path, row: SourceRow) -> None:
+    log.error(fault, path, row.number + 1 if row.line is None else row.line)
+
+
+@dataclass(slots=True)
+class _Items:
+    """The items that rows can name."""
+
+    suite: str
+    ids: Sequence[str]
+    numbers: Numbers | None
+    _known: set[str] = field(init=False)
+    _ends: dict[str, str | None] = field(init=False)
+    """By what stands behind the last slash of an id, the id; None: of several."""
+    _places: dict[str | None, dict[int, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known, self._ends = set(self.ids), {}
+        for one in self.ids:
+            end = one.rpartition("/")[2]
+            self._ends[end] = None if end in self._ends else one
+        listed: Mapping[Any, Sequence[int]] = self.numbers if isinstance(self.numbers, Mapping) else {None: self.numbers or ()}
+        self._places = {group: {number: place for place, number in enumerate(numbers)} for group, numbers in listed.items()}
+
+    def named(self, values: Mapping[str, Any], key: str | None) -> str:
+        """The id of the item that a row is about. Raises RowFault where it names none that is known."""
+        name = key or next((one for one in ITEM_NAMED_BY if values.get(one) is not None), ITEM_NAMED_BY[0])
+        value = values.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
+            raise RowFault("item", f"{name} names no item", found=value, allowed=_ALLOWED_ROW)
+        subject = next((values[one] for one in _SUBJECT_KEYS if isinstance(values.get(one), str)), None)
+        details = f"{subject}/{value}" if subject is not None else str(value)
+        place = self._place(value, subject, details)
+        for found in (str(place), f"{subject}/{place}", self._ends.get(str(place))):
+            if found in self._known:
+                return found
+        raise self._make_unknown_item(details)
+
+    def _place(self, value: int | str, subject: str | None, details: str) -> int | str:
+        """What the item is called here."""
+        if self.numbers is None or not isinstance(value, int):
+            return value
+        places = self._places.get(subject if isinstance(self.numbers, Mapping) else None, {})
+        if value not in places:
+            raise self._make_unknown_item(f"{details}, which is not among the given numbers")
+        return places[value]
+
+    def _make_unknown_item(self, details: str) -> _UnknownItem:
+        return _UnknownItem(
+            "unknown_item", f"no such item in {self.suite}", found=details, allowed=list_nearest(details, self.ids)
+        )
+
+
+class _RowReader:
+    """Reads one row after the other, and remembers which draws there were."""
+
+    def __init__(self, items: _Items, rules: ImportRules, texts: Mapping[str, str]) -> None:
+        self._items, self._rules, self._texts = items, rules, texts
+        self.other_prompts = 0
+        self._seen: dict[tuple[str, str, int], int] = {}
+        self._draws: Counter[tuple[str, str]] = Counter()
+
+    def read(self, row: SourceRow) -> list[ImportedAnswer]:
+        values = require_mapping(row, (*ITEM_NAMED_BY[:1], *ANSWER_UNDER[:1], "model"))
+        model, texts, used = self._read_model(values), _read_texts(values), _read_usage(values)
+        item = self._items.named(values, self._rules.key)
+        first = self._find_first_draw(values, model, item, len(texts))
+        answers = [ImportedAnswer(item, model, first + place, text, used) for place, text in enumerate(texts)]
+        for one in answers:
+            self._require_once(one, row)
+        prompt = values.get(_ROW_PROMPT_KEY)
+        self.other_prompts += isinstance(prompt, str) and self._texts.get(item, "").strip() not in prompt
+        return answers
+
+    def _read_model(self, values: Mapping[str, Any]) -> str:
+        name = values.get("model")
+        name = self._rules.model if name is None else name
+        name = name.removeprefix(IMPORTED) if isinstance(name, str) else name
+        if not isinstance(name, str) or not _MODEL_NAME.fullmatch(name) or not name.isprintable():
+            allowed = "a name without blanks, commas and =; for rows that name no model, --model NAME"
+            raise RowFault("model", "model is no name of a model", found=name, allowed=allowed)
+        return name
+
+    def _find_first_draw(self, values: Mapping[str, Any], model: str, item: str, number: int) -> int:
+        if (draw := values.get("draw")) is not None:
+            if type(draw) is not int or not 0 <= draw <= _MOST_DRAWS:
+                raise RowFault(
+                    "draw", "draw is no number of a draw", found=draw, allowed=f"a whole number from 0 to {_MOST_DRAWS:,}"
+                )
+            return draw
+        if not self._rules.repeats_are_draws:
+            return 0
+        self._draws[model, item] += number
+        return self._draws[model, item] - number
+
+    def _require_once(self, one: ImportedAnswer, row: SourceRow) -> None:
+        here = row.number + 1 if row.line is None else row.line
+        if (there := self._seen.setdefault((one.model, one.item_id, one.draw), here)) != here:
+            found = f"draw {one.draw} of {one.item_id} by {one.model}, as in line {there}"
+            allowed = "each draw once: number them in `draw`, list them in `samples`, or give --repeats-are-draws"
+            raise RowFault("duplicate", "the same answer stands twice", found=found, allowed=allowed)
+
+
+def _read_texts(values: Mapping[str, Any]) -> list[str]:
+    """The texts of a row, one per draw."""
+    if (samples := values.get(SAMPLES_KEY)) is not None:
+        if not isinstance(samples, list) or not samples or not all(isinstance(one, str) for one in samples):
+            raise RowFault("text", f"{SAMPLES_KEY} is no list of texts", found=samples, allowed="a list of texts, one per draw")
+        return samples
+    name = next((one for one in ANSWER_UNDER if one in values), None)
+    if name is None or not isinstance(values[name], str):
+        found = sorted(map(str, values)) if name is None else values[name]
+        allowed = f"a text under {', '.join(ANSWER_UNDER)}, also an empty one; or a list of texts under {SAMPLES_KEY}"
+        raise RowFault("text", "the row has no text" if name is None else f"{name} is no text", found=found, allowed=allowed)
+    return [values[name]]
+
+
+def _read_usage(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row tells beside the text."""
+    return dict(_iterate_usage(values))
+
+
+def _iterate_usage(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, (is_allowed, allowed) in _BESIDE_TEXT.items():
+        if (value := values.get(name)) is not None:
+            if not is_allowed(value):
+                raise RowFault(name, f"{name} is not usable", found=value, allowed=f"{allowed}, or null")
+            yield name, value
+
+
+def _is_small_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _MOST_COUNT
+
+
+def _is_usable_amount(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= _MOST_AMOUNT
+
+
+_BESIDE_TEXT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "finish_reason": (lambda value: isinstance(value, str), "a text such as stop or length"),
+    "prompt_tokens": (_is_small_count, "a whole number from 0"),
+    "completion_tokens": (_is_small_count, "a whole number from 0"),
+    "cost_usd": (_is_usable_amount, "US dollars from 0"),
+    "latency_s": (_is_usable_amount, "seconds (0: not known)"),
+}

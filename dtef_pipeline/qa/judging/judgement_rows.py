@@ -1,0 +1,275 @@
+"""The rows of `qa_judgements`: which responses a judge is shown, and what it said of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.request import Request, Response
+from dtef_pipeline.judging.judges import is_self_judged
+from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK
+from dtef_pipeline.qa.judging.arbiter import RATIONALE, Arbiter, is_in_sample
+from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE, Arbitration, iterate_arbitrations, make_verdict_row
+from dtef_pipeline.qa.model import ItemError
+from dtef_pipeline.qa.socioscope.rationale import RationaleMetric, YesNoRationale, read_rationale_metric
+from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_CITATIONS, QA_JUDGEMENTS
+from dtef_pipeline.qa.transcripts.citation_reply import read_cited
+from dtef_pipeline.qa.transcripts.citations import check_citations, read_named_source
+
+JUDGE_SCORER = "judge"
+JUDGED_ITEM_COLUMNS = ("item_id", "scorers", "text", "solution", "reference", "quotes")
+"""The columns of `qa_items` that `select_judged_items` reads."""
+_JUDGED_NAMES = tuple(one.name for one in OF_ONE_RESPONSE)
+
+
+@dataclass(slots=True)
+class JudgementLook:
+    """One evaluator's look at one response: an episode."""
+
+    response: Mapping[str, Any]
+    """The columns that name it."""
+    arbitration: Arbitration
+    answer_key: str
+    """Key of the response in the store."""
+
+    def next(self, history: Sequence[Response]) -> Request | None:
+        return self.arbitration.next(history)
+
+
+def make_verdict_stand_in(_: JudgementLook, __: Request, text: str) -> str:
+    """A reply that can be read, with the text as its reason."""
+    return json.dumps({"score": 0.5, "reason": text})
+
+
+class JudgedItem(NamedTuple):
+    """What a judge is shown beside a response, and by which evaluators it looks at it."""
+
+    question: str
+    reference: str
+    evaluators: tuple[str, ...]
+    """Empty: those of the arbiter."""
+    cites: bool
+    """Whether responses are JSON with an answer and citations, of which the judge is shown the answer."""
+
+    def extract_answer_for_judge(self, response: str) -> str:
+        """What of a response the judge is shown."""
+        if not self.cites:
+            return response
+        reply = read_cited(response)
+        return reply.answer_with_reasons if self.evaluators == (RATIONALE,) else reply.answer
+
+
+def select_to_judge(responses: pa.Table, items: Collection[str], rate: float) -> tuple[pa.Table, pa.Table]:
+    """Of the responses to items that a judge scores: those answered that are in the sample, and all that are not, also where a call failed.
+
+    The same ones at every run. `items`: their ids, as of `select_judged_items`.
+    """
+    wanted = responses.filter(pc.is_in(responses["item_id"], pa.array(list(items), pa.string())))
+    sampled, left_out = split_by_sample(wanted, rate)
+    return sampled.filter(pc.equal(sampled["call_status"], "answered")), left_out
+
+
+def split_by_sample(responses: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
+    """The responses that are in the sample, and those that are not."""
+    chosen = is_in_sample(responses["item_id"].to_pylist(), responses["model_variant"].to_pylist(), rate)
+    return responses.filter(pa.array(chosen, pa.bool_())), responses.filter(pa.array(~chosen, pa.bool_()))
+
+
+def iterate_looks(
+    judged: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str
+) -> Iterator[JudgementLook]:
+    """Every look of an evaluator at the responses, in their order; blank ones need none. `items`: as of `select_judged_items`."""
+    named = judged.select(list(_JUDGED_NAMES)).to_pylist()
+    texts, keys = judged["response"].to_pylist(), judged["request_key"].to_pylist()
+    for row, response, key in zip(named, texts, keys, strict=True):
+        for one in iterate_looks_at(items[row["item_id"]], response or "", arbiter, snapshot):
+            yield JudgementLook(row, one, key)
+
+
+def iterate_looks_at(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
+    """Every look of an evaluator at one response; none at a blank one."""
+    return iterate_arbitrations(
+        item.question, item.reference, item.extract_answer_for_judge(response), arbiter, snapshot, item.evaluators
+    )
+
+
+def select_judged_items(items: pa.Table) -> dict[str, JudgedItem]:
+    """By item, what a judge is shown beside a response, of the items that a judge scores, or the reasons of whose answers one reads.
+
+    `items`: rows of `qa_items`.
+    """
+    found = {}
+    for item, scorers, text, solution, reference, quotes in _iterate_columns(items, *JUDGED_ITEM_COLUMNS):
+        cites = VERBATIM_SCORER in (scorers or ())
+        if JUDGE_SCORER in (scorers or ()):
+            found[item] = JudgedItem(text, format_reference(solution, reference), (), cites)
+        elif YesNoRationale.name in (scorers or ()) and (metric := _read_metric(reference)) and metric.reasons is None:
+            quote_text = "\n".join(quote["text"] for quote in quotes)
+            expected = f"{'Yes' if metric.expects_yes else 'No'}.{f' The evidence:{chr(10)}{quote_text}' if quote_text else ''}"
+            found[item] = JudgedItem(text, expected, (RATIONALE,), cites)
+    return found
+
+
+def _read_metric(reference: str) -> RationaleMetric | None:
+    """As `read_rationale_metric`; None also for one that cannot be read, of an item that was stored when it could: it is unscorable."""
+    try:
+        return read_rationale_metric(reference)
+    except ItemError:
+        return None
+
+
+def merge_with_other_judges(
+    earlier: pa.Table, new: pa.Table, responses: pa.Table, arbiter: Arbiter | None, snapshot: str
+) -> pa.Table:
+    """The new rows first, then what other judges said, or this one under another label, of responses that still stand.
+
+    `earlier`: rows of `qa_judgements`; `responses`: rows of `qa_responses` of the same part and snapshot.
+    """
+    stands = pc.is_in(earlier["answer_key"], responses["request_key"].combine_chunks())
+    if arbiter is not None:
+        own = pc.and_(pc.equal(earlier["judge_variant"], arbiter.model.variant), pc.equal(earlier["judge_snapshot"], snapshot))
+        stands = pc.and_(stands, pc.invert(own))
+    return pa.concat_tables([new, earlier.filter(stands)])
+
+
+def format_reference(solution: str, reference: str) -> str:
+    """The reference as a judge is shown it: with the worked answer, where there is one."""
+    return f"{solution.strip()}\n{FINAL_MARK} {reference}" if solution.strip() else reference
+
+
+def build_judgement_rows(
+    looks: Sequence[JudgementLook], played: Sequence[Played], own_servers: Collection[str] = ()
+) -> pa.Table:
+    """The rows of `qa_judgements`, in the order of the looks. `own_servers`: as of `is_self_judged`."""
+    rows = [
+        {
+            **one.response,
+            **make_verdict_row(one.arbitration, outcome, one.response["model_variant"], own_servers),
+            "judge_snapshot": one.arbitration.snapshot,
+            "answer_key": one.answer_key,
+        }
+        for one, outcome in zip(looks, played, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
+
+
+def build_skipped_rows(
+    left_out: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str, own_servers: Collection[str] = ()
+) -> pa.Table:
+    """The rows of responses that are not in the sample, one per evaluator. `items`: as of `select_judged_items`; `own_servers`: of
+    `is_self_judged`.
+    """
+    named = left_out.select(list(_JUDGED_NAMES)).to_pylist()
+    rows = [
+        {
+            **row,
+            "evaluator": evaluator,
+            "judge_model": arbiter.model.name,
+            "judge_variant": arbiter.model.variant,
+            "judge_snapshot": snapshot,
+            "answer_key": key,
+            "reason": SKIPPED_SAMPLE,
+            "attempts": 0,
+            "raw": [],
+            "request_keys": [],
+            "self_judged": is_self_judged(arbiter.model.model, row["model_variant"], own_servers),
+        }
+        for row, key in zip(named, left_out["request_key"].to_pylist(), strict=True)
+        for evaluator in items[row["item_id"]].evaluators or arbiter.evaluators
+    ]
+    return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
+
+
+def _iterate_columns(rows: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    return zip(*(rows[name].to_pylist() for name in names), strict=True)
+
+
+def count_judgements_of_others(
+    responses: pa.Table,
+    judgements: pa.Table,
+    items: Mapping[str, JudgedItem],
+    arbiter: Arbiter,
+    label: str,
+    named: Collection[str],
+) -> Counter[str]:
+    """By model the judgements that a judge has yet to give of stored responses of models whose variant is not `named`.
+
+    `responses`, `judgements`: rows of `qa_responses` and `qa_judgements` of one part and snapshot; `items`: as of `select_judged_items`;
+    `label`: the
+    snapshot of the judgements. Answers that read the same are judged once, so a run asks for so many at most.
+    """
+    chosen, _ = select_to_judge(responses, items, arbiter.sample_rate)
+    others = chosen.filter(pc.invert(pc.is_in(chosen["model_variant"], pa.array(list(named), pa.string()))))
+    own = pc.and_(pc.equal(judgements["judge_variant"], arbiter.model.variant), pc.equal(judgements["judge_snapshot"], label))
+    given = judgements.filter(pc.and_(own, pc.greater(pc.list_value_length(judgements["raw"]), 0)))
+    there = set(zip(given["answer_key"].to_pylist(), given["evaluator"].to_pylist(), strict=True))
+    found = Counter[str]()
+    rows = zip(*(others[name].to_pylist() for name in ("model", "item_id", "request_key", "response")), strict=True)
+    for model, item, key, response in rows:
+        found[model] += sum(
+            (key, one.evaluator) not in there for one in iterate_looks_at(items[item], response or "", arbiter, label)
+        )
+    return +found
+
+
+VERBATIM_SCORER = "verbatim"
+"""Scores the quotations of responses about documents."""
+_CITED_BY = tuple(one.name for one in OF_ONE_RESPONSE)
+
+
+class ShownSource(NamedTuple):
+    """A chunk as a prompt showed it."""
+
+    doc_id: str
+    page_content: str | None
+    """None: the documents that there are now have no such chunk."""
+
+
+def load_shown_sources(context: pa.Table, documents: pa.Table) -> dict[tuple[str, str], list[ShownSource]]:
+    """By item and condition the chunks that were shown, in the order of their numbers.
+
+    Tables: `qa_context` and `qa_documents` of one part; the text of a chunk that a remote server found stands in the context itself.
+    """
+    texts = dict(zip(documents["doc_id"].to_pylist(), documents["page_content"].to_pylist(), strict=True))
+    found: dict[tuple[str, str], list[ShownSource]] = defaultdict(list)
+    for row in context.sort_by([("item_id", "ascending"), ("condition", "ascending"), ("rank", "ascending")]).to_pylist():
+        if row["doc_id"] is not None:
+            text = row["page_content"] if row["page_content"] is not None else texts.get(row["doc_id"])
+            found[row["item_id"], row["condition"]].append(ShownSource(row["doc_id"], text))
+    return found
+
+
+def build_citation_rows(responses: pa.Table, shown: Mapping[tuple[str, str], Sequence[ShownSource]]) -> pa.Table:
+    """One row per citation of an answered response, in their order. `responses`: rows of `qa_responses`."""
+    answered = responses.filter(pc.equal(responses["call_status"], "answered"))
+    named = answered.select(list(_CITED_BY)).to_pylist()
+    rows: list[dict[str, Any]] = []
+    for row, text in zip(named, answered["response"].to_pylist(), strict=True):
+        sources = shown.get((row["item_id"], row["condition"]), [])
+        rows += [{**row, **one} for one in _check_reply_citations(text, sources)]
+    return pa.Table.from_pylist(rows, schema=QA_CITATIONS)
+
+
+def _check_reply_citations(text: str | None, sources: Sequence[ShownSource]) -> Iterator[dict[str, Any]]:
+    citations = read_cited(text).citations
+    context = [{"page_content": source.page_content} for source in sources]
+    for place, (citation, found) in enumerate(zip(citations, check_citations(context, citations), strict=True)):
+        index = found.source_index
+        yield {
+            "position": place,
+            "source_index": json.dumps(read_named_source(citation), default=str),
+            "doc_id": sources[index].doc_id if index is not None and 0 <= index < len(sources) else None,
+            "quote": found.quote,
+            "exact": bool(found.exact),
+            "relaxed": bool(found.relaxed),
+            "reason": found.reason,
+            "begin": found.span.start if found.span else None,
+            "end": found.span.end if found.span else None,
+        }

@@ -1,0 +1,114 @@
+"""Which number a sentence says, and whether it says one at all: `3 or 5`, `10 - 15` and `between 3 and 5` say two in the place of one.
+
+Two numbers are in the place of one only where `to`, `or`, `-`, `through` or a blank joins them directly, or `between` and `from`
+open a range. `3, or 5 with the red ones` and `10 through 3 steps` give one and an aside. How exact a number is, is no number of its
+own: `3.33 to 2 decimal places`, `130 to the nearest 10`. What is said behind makes clear what was not: `two dozen (24)`, `between 5
+and 10: 7`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from dtef_pipeline.text.alignment import align_lower
+from dtef_pipeline.text.numbers import FoundNumber, find_numbers, is_same_number
+
+_SIDE_BY_SIDE = re.compile(r"[*_]{0,3}[ \t]+[*_]{0,3}")
+_IN_A_WORD = re.compile(r"-[a-z]")
+_BY_MEANS_OF = re.compile(r"[ %*_]*\bthrough[ *_]*")
+_JOINS_TWO = re.compile(r"%?[*_]{0,3}[ \t]*(?:-|\u2014|\b(?:to|or|through)\b)[ \t]*[*_]{0,3}")
+_JOINS_EQUALS = re.compile(r"%?[*_]{0,3}[ \t]+and[ \t]+[*_]{0,3}")
+_JOINS_ENDS = re.compile(r"[ %*_]*(?:[a-z]{1,15}[ *_]+)?(?:and|to)[ *_]+")
+_OPENS_RANGE = re.compile(r"\b(?:between|from)[ *_]*\Z")
+_LONGEST_JOINT = 30
+_SAYS_HOW_EXACT = re.compile(
+    r"[ %*_,(]{1,5}(?P<words>(?:[a-z]{1,15}[ ,(*_]{1,3}){0,3})to[ ](?:the[ ])?(?P<nearest>nearest[ $]{1,2})?"
+)
+_PLACES_BEHIND = re.compile(
+    r"(?:[ ]\([^()\n]{1,10}\))?[ -](?:(?P<certain>decimals?|significant|sig|d\.?p|s\.?f)|digits?|figures?|places?)\b"
+)
+_NAMES_IT = re.compile(r"(?:[ ][a-z]{1,15}){0,3}[ *_]{0,4}(?::|,?[ ]namely[,:]?)[ *_$(]{0,5}")
+
+
+def read_sentence_number(sentence: str) -> FoundNumber | None:
+    """The number after the last `=`, else the first one; `one` only where there is no other. Not clear: it is one of two."""
+    lower = align_lower(sentence)
+    numbers = list(find_numbers(lower))
+    behind = sentence.rfind("=") + 1
+    after = [found for found in numbers if found.start >= behind]
+    candidates = [*(after if behind else ()), *numbers]
+    stated_number = next((found for found in candidates if not is_the_word_one(sentence, found)), next(iter(candidates), None))
+    if stated_number is None:
+        return None
+    seen = compare_with_neighbours(lower, numbers, stated_number, stated=True)
+    named = None if seen.is_clear else _read_number_behind(lower, numbers[numbers.index(stated_number) :])
+    return compare_with_neighbours(lower, numbers, named, stated=True) if named else seen
+
+
+def compare_with_neighbours(
+    lower: str, numbers: Sequence[FoundNumber], stated_number: FoundNumber, *, stated: bool
+) -> FoundNumber:
+    """The number; not clear where another one is joined to it, before or behind. `stated`: `and` joins too, and asides do not."""
+    place = numbers.index(stated_number)
+    for pair in pairwise(numbers[max(0, place - 1) : place + 2]):
+        between = (pair[0].end, pair[1].start)
+        if stated and _is_aside(lower, *pair):
+            continue
+        if _is_pair(lower, *pair) or (
+            stated and _JOINS_EQUALS.fullmatch(lower, *between) and not _is_same_in_other_spelling(lower, *pair)
+        ):
+            return stated_number._replace(is_clear=False)
+    return stated_number
+
+
+def is_the_word_one(text: str, found: FoundNumber) -> bool:
+    """Whether the number is `one`, which is a pronoun as often as a number."""
+    return found.in_words and found.value == 1 and found.end - found.start == len("one")
+
+
+def is_stating_precision(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
+    """Whether the second number says how exact the first one is: `3.33 to 2 decimal places`, `130, rounded to the nearest 10`."""
+    joint = _SAYS_HOW_EXACT.fullmatch(lower, first.end, second.start)
+    if joint is None or joint["nearest"]:
+        return joint is not None
+    places = _PLACES_BEHIND.match(lower, second.end)
+    if places is None or places["certain"]:
+        return places is not None
+    return not joint["words"] and (first.value.denominator > 1 or second.value < first.value)
+
+
+def _read_number_behind(lower: str, numbers: Sequence[FoundNumber]) -> FoundNumber | None:
+    """What the first of the numbers, which is not clear, is said to be: `two dozen, or 24`, `between 5 and 10: 7`; None: nothing is."""
+    first, *rest = numbers
+    if first.in_words and not first.is_clear:
+        return next((found for found in rest if found.is_clear and is_same_number(found.value, first.value)), None)
+    if len(rest) > 1 and _NAMES_IT.fullmatch(lower, rest[0].end, rest[1].start):
+        return rest[1]
+    return None
+
+
+def _is_same_in_other_spelling(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
+    """Whether two numbers are one, in two spellings: `1/2 or 50%`."""
+    values = [one.value / 100 if lower[one.end : one.end + 1] == "%" else one.value for one in (first, second)]
+    return is_same_number(first.value, second.value) or is_same_number(*values)
+
+
+def _is_pair(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
+    """Whether two numbers are said in the place of one: `3 to 5`, `10 - 15`, `3 or 5`, `between 3 km and 5 km`, `five six`."""
+    between = (first.end, second.start)
+    if between[1] - between[0] > _LONGEST_JOINT or _is_same_in_other_spelling(lower, first, second):
+        return False
+    if _SIDE_BY_SIDE.fullmatch(lower, *between):
+        return first.in_words == second.in_words and (lower[second.start].isalnum() or lower[second.start] == "-")
+    if _OPENS_RANGE.search(lower, max(0, first.start - 12), first.start):
+        return _JOINS_ENDS.fullmatch(lower, *between) is not None
+    return _JOINS_TWO.fullmatch(lower, *between) is not None and not is_stating_precision(lower, first, second)
+
+
+def _is_aside(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
+    """Whether the second number only tells of the first: `10 5-dollar bills`, `10 through 3 steps` (a range goes upwards)."""
+    if _IN_A_WORD.match(lower, second.end):
+        return True
+    return second.value < first.value and _BY_MEANS_OF.fullmatch(lower, first.end, second.start) is not None

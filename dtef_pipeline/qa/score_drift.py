@@ -1,0 +1,237 @@
+"""What is watched for drift of the qa family: scores of items, night by night, beside the documented rule.
+
+A series is a model variant in one condition under one metric and measure, over all parts. An edited item, another expected answer, another
+version of a scorer or another judge makes other items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.drift.item_statements import build_statements
+from dtef_pipeline.drift.judge_adjustment import (
+    NOT_SETTLED,
+    Shift,
+    describe_other_nights,
+    estimate_anchor_shift,
+    format_judge_shift,
+    subtract_shift,
+)
+from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
+from dtef_pipeline.drift.verdict_text import NEWS
+from dtef_pipeline.identity import digest
+from dtef_pipeline.keys import Keys
+from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
+from dtef_pipeline.qa.judging.arbiter_prompts import ARBITER_VERSION
+from dtef_pipeline.qa.judging.arbitration import iterate_arbitrations, make_verdict_row
+from dtef_pipeline.qa.judging.judgement_rows import JUDGE_SCORER, JudgedItem, JudgementLook, select_judged_items
+from dtef_pipeline.qa.scoring import JUDGED_METRIC
+from dtef_pipeline.qa.tables import QA_ANCHOR_ITEMS, QA_ANCHORS
+from dtef_pipeline.tables import convert_to_schema
+
+ANCHORS_CHOSEN_FROM = ("qa_judgements", "qa_responses", "qa_items")
+"""The tables that anchors are chosen from."""
+_FIFTHS = 5
+"""Into so many parts is the range of scores cut that anchors are spread over."""
+_JUDGED_ANSWERS = """
+    WITH judged AS (
+        SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id, condition, model, model_variant, temperature, draw,
+            snapshot::VARCHAR AS snapshot, avg(score) AS score
+        FROM qa_judgements WHERE score IS NOT NULL GROUP BY ALL
+    )
+    SELECT * FROM judged JOIN (
+        SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id, condition, model_variant, draw, snapshot::VARCHAR AS snapshot, response
+        FROM qa_responses
+    ) USING (suite, part, item_id, condition, model_variant, draw, snapshot)
+    ORDER BY suite, part, item_id, condition, model_variant, draw, snapshot
+"""
+_THEIR_ITEMS = """
+    SELECT item_id, scorers, text, solution, reference, quotes FROM qa_items
+    WHERE suite::VARCHAR = $suite AND item_id IN (SELECT item_id FROM qa_judgements WHERE suite::VARCHAR = $suite)
+"""
+
+
+def load_judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """Every answer that a judge gave a score, with what the judge is shown: the columns of QA_ANCHOR_ITEMS but `seed`.
+
+    `connection` has the tables of ANCHORS_CHOSEN_FROM. An answer that is given word for word several times is one.
+    """
+    frame = connection.execute(_JUDGED_ANSWERS).df()
+    known: dict[tuple[str, str], JudgedItem] = {}
+    for suite in frame["suite"].unique():
+        items = select_judged_items(connection.sql(_THEIR_ITEMS, params={"suite": suite}).to_arrow_table())
+        known |= {(suite, item): shown for item, shown in items.items()}
+    places = list(zip(frame["suite"], frame["item_id"], strict=True))
+    frame = frame.loc[[place in known for place in places]]
+    items_of = [known[place] for place in places if place in known]
+    frame = frame.assign(
+        text=[item.question for item in items_of],
+        reference=[item.reference for item in items_of],
+        response=[
+            item.extract_answer_for_judge(response or "") for item, response in zip(items_of, frame["response"], strict=True)
+        ],
+        evaluators=pd.Series([list(item.evaluators) for item in items_of], index=frame.index, dtype=object),
+    )
+    answer_texts = zip(frame["text"], frame["reference"], frame["response"], strict=True)
+    return frame.assign(anchor=[digest("anchor", *one) for one in answer_texts]).drop_duplicates("anchor")
+
+
+def add_answers(kept: pa.Table, n: int, seed: int, pool: pd.DataFrame) -> pa.Table:
+    """`qa_anchor_items` filled up to `n` from the `pool` of `load_judged_answers`; fewer where there are fewer. Those that are kept stay
+    as they are.
+
+    They are spread over the scores: one of each fifth of 0-1 in turn, in the order of a hash of the seed and the anchor, so that the choice
+    does not depend on the order of rows, and the first so many are spread too.
+    """
+    lacking = max(0, n - len(kept))
+    new = pool[~pool["anchor"].isin(kept["anchor"].to_pylist())]
+    new = new.assign(place=[digest("anchor", seed, one) for one in new["anchor"]], fifth=_assign_fifth(new["score"]), seed=seed)
+    new = new.sort_values("place", kind="stable")
+    there = _assign_fifth(kept["score"].to_pandas()).value_counts()
+    turn = new.groupby("fifth").cumcount() + new["fifth"].map(there).fillna(0)
+    chosen = new.assign(turn=turn).sort_values(["turn", "place"], kind="stable").head(lacking)
+    return pa.concat_tables([kept, convert_to_schema(chosen, QA_ANCHOR_ITEMS)]) if len(chosen) else kept
+
+
+def _assign_fifth(scores: pd.Series) -> pd.Series:
+    return (scores.astype("float64") * _FIFTHS).clip(0, _FIFTHS - 1).astype("int64")
+
+
+def iterate_anchor_looks(kept: pa.Table, arbiter: Arbiter, night: str) -> Iterator[JudgementLook]:
+    """Every look of an evaluator at the anchors, afresh under the label of the night."""
+    for row in kept.to_pylist():
+        asked = (row["text"], row["reference"], row["response"], arbiter, judge_snapshot(night), row["evaluators"])
+        for one in iterate_arbitrations(*asked):
+            yield JudgementLook(row, one, "")
+
+
+def build_qa_anchor_rows(night: str, looks: Sequence[JudgementLook], played: Sequence[Played]) -> pa.Table:
+    """The rows of `qa_anchors`, in the order of the looks."""
+    rows = [
+        {**one.response, **make_verdict_row(one.arbitration, outcome, one.response["model_variant"]), "snapshot": night}
+        for one, outcome in zip(looks, played, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=QA_ANCHORS)
+
+
+def convert_anchor_points(judged: pa.Table) -> pd.DataFrame:
+    """The rows of `qa_anchors` as `compute_judge_drifts` takes them: the point is the score."""
+    frame: pd.DataFrame = judged.to_pandas().astype({"snapshot": "str", "suite": "str"})
+    return frame.assign(
+        judge=frame["judge_model"], item=frame["anchor"], point=frame["score"], cluster=frame["suite"] + "/" + frame["item_id"]
+    )
+
+
+_KEPT_JUDGEMENTS = "an answer that did not change keeps its judgement, so this is the most that the judge can account for"
+
+_NOT_JUDGED_AGAIN = "not net of the judge: it was not shown stored answers again"
+
+
+def subtract_judge_drifts(rows: Sequence[Row], anchored: pa.Table, options: WatchOptions) -> Iterator[Row]:
+    """Of each series whose judged score moved the judge's part of it and what is left; `judges_note` says what was done.
+
+    `rows`: of `ModelDrift`. `anchored`: the rows of `qa_anchors`. The judge is compared on the mean of those evaluators that the metric is of:
+    its nights from the first snapshot of the model's shift on with those before it, without the model's outages. A shift without a first
+    snapshot is not netted.
+    """
+    return (_subtract_judge_drift(row, anchored, options) for row in rows)
+
+
+def _subtract_judge_drift(row: Row, anchored: pa.Table, options: WatchOptions) -> dict[str, Any]:
+    if row["verdict"] not in NEWS or row["shift"] is None or not str(row["measured_by"]).startswith(f"{JUDGE_SCORER} "):
+        return {}
+    judge = _judge_of(row, anchored, options.settings_for_judges(row["model"], row["model_variant"]))
+    if judge is None or row["first_snapshot"] is None:
+        return {"judges_note": _describe_not_netted(judge)}
+    part = estimate_anchor_shift(judge, row["first_snapshot"], row.get("outage") or ())
+    if part is None:
+        return {"judges_note": f"{_NOT_JUDGED_AGAIN} on both sides of the shift"}
+    net = subtract_shift(Shift(row["shift"], row["shift_low"], row["shift_high"]), part)
+    nights = f"; judge shown answers {other}" if (other := describe_other_nights(judge, row)) else ""
+    moved = f"on the same stored answers the judge moved by {_format_judge_shift(part)}{nights}"
+    words = f"net of the judge: {_format_judge_shift(net)}; {moved}; {_KEPT_JUDGEMENTS}"
+    return {
+        "net_shift": net.value,
+        "net_low": net.low,
+        "net_high": net.high,
+        "judges_note": words,
+    }
+
+
+def _describe_not_netted(judge: JudgeDrift | None) -> str:
+    """Of a judge that was shown nothing again, and of a model that is not known to have moved since some night."""
+    if judge is None:
+        return _NOT_JUDGED_AGAIN
+    moved = format_judge_shift(judge)
+    return f"not net of the judge: {NOT_SETTLED}{f'; on stored answers the judge itself moved by {moved}' if moved else ''}"
+
+
+def _format_judge_shift(shift: Shift) -> str:
+    interval = "" if shift.low is None or shift.high is None else f" (95 %: {shift.low:+.4f} to {shift.high:+.4f})"
+    return f"{shift.value:+.4f}{interval}"
+
+
+def _judge_of(row: Row, anchored: pa.Table, options: WatchOptions) -> JudgeDrift | None:
+    """The drift of the judge behind a judged metric, on anchors with a score by each evaluator that the metric is of; None: there are none."""
+    frame = anchored.to_pandas().astype({"snapshot": "str", "suite": "str", "judge_variant": "str", "evaluator": "str"})
+    for variant in sorted(set(frame["judge_variant"])):
+        before = f"{JUDGE_SCORER} {ARBITER_VERSION}, {variant}, "
+        if not row["measured_by"].startswith(before):
+            continue
+        evaluators = row["measured_by"].removeprefix(before).split(", ")[0].split("+")
+        wanted_evaluators = evaluators if row["metric"] == JUDGED_METRIC else [row["metric"]]
+        own = frame[(frame["judge_variant"] == variant) & frame["evaluator"].isin(wanted_evaluators) & frame["score"].notna()]
+        return _measure_judge_drift(own, len(wanted_evaluators), options)
+    return None
+
+
+def _measure_judge_drift(own: pd.DataFrame, evaluators: int, options: WatchOptions) -> JudgeDrift | None:
+    by = ["judge_variant", "snapshot", "anchor", "suite", "item_id"]
+    means = own.groupby(by, sort=True)["score"].agg(["mean", "count"]).reset_index()
+    means = means[means["count"] == evaluators]
+    named = means.assign(judge=means["judge_variant"], evaluator="")
+    frame = named.assign(item=means["anchor"], point=means["mean"], cluster=means["suite"] + "/" + means["item_id"])
+    found = compute_judge_drifts(frame, sort_night_times(frame["snapshot"].tolist()), options) if len(frame) else []
+    return found[0] if found else None
+
+
+QA_WATCHED_KEYS = Keys(
+    space=("suite", "part"),
+    item="item_id",
+    noun="item",
+    asked=("condition", "metric", "measured_by"),
+    cluster="cluster",
+    score_again="score those parts again with `dtef qa run`",
+)
+_WATCHED_ITEM_SCORES = """
+    SELECT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id, condition, coalesce(metric, '') AS metric,
+        coalesce(measured_by, '') AS measured_by, model, model_variant, snapshot::VARCHAR AS snapshot, temperature, draw, score, status,
+        prompt_id, truth_id, answered_at
+    FROM qa_scores
+"""
+
+
+def _describe_way_of_answering(row: Mapping[str, Any]) -> str:
+    return f"{row['condition']}, {row['metric']} by {row['measured_by']}"
+
+
+QA_WATCHED = Subject(
+    family="qa",
+    keys=QA_WATCHED_KEYS,
+    way=_describe_way_of_answering,
+    truth="expected answer",
+    truths="expected answers",
+    reads=("qa_scores", "qa_responses"),
+    statements=build_statements(_WATCHED_ITEM_SCORES, "qa_responses", "suite", QA_WATCHED_KEYS.asked, ("condition",)),
+    judged_again=AnchorSubject("qa_anchors", convert_anchor_points, subtract_judge_drifts),
+    unlike="asked other items",
+)
+"""Scores of items. A part may have too few items for a verdict of its own."""

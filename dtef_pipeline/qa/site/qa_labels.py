@@ -1,0 +1,143 @@
+"""Names of the qa family's tables in words for people: suites, parts, ways of asking, metrics and checks."""
+
+from __future__ import annotations
+
+import re
+
+from dtef_pipeline.text.quantity_words import format_count
+
+METRICS_FIRST = ("correct", "passed", "score", "judged", "existence", "existence_relaxed")
+"""Metrics in the order in which they are shown; others follow by name."""
+_SUITE_TITLES = {"mmlu": "MMLU", "gsm8k": "GSM8K", "humaneval": "HumanEval", "socioscope": "Socioscope"}
+_WAY_WORDS = {
+    "letters": "letters",
+    "parens": "letters in brackets",
+    "cot": "step by step",
+    "plain": "",
+    "bm25": "BM25",
+    "remote": "passages of a server",
+}
+_METRIC_WORDS = {
+    "correct": ("correct answers", "Share of correct answers, 0-1, higher is better"),
+    "passed": ("programs that pass", "Share of programs that pass their tests, 0-1, higher is better"),
+    "score": ("score", "Mean score of the answers, 0-1, higher is better"),
+    "judged": ("judged", "Mean score that judges give, 0-1, higher is better"),
+    "existence": ("exact quotations", "Share of quotations found to the letter, 0-1, higher is better"),
+    "existence_relaxed": (
+        "quotations",
+        "Share of quotations found but for case, marks and white space, 0-1, higher is better",
+    ),
+}
+CHECK_WORDS = {
+    "position_bias": "Order of the options moves the mean",
+    "judge_against_numeric": "Judge disagrees with the number",
+    "self_judged": "Judged by a model of the same maker",
+    "judge_failures": "Judgements that failed",
+    "length_and_semantic": "Longer answers score higher",
+}
+
+
+_SCORER_WORDS = {
+    "exact_choice": "the option that was chosen",
+    "numeric": "the number in the answer",
+    "code_execution": "the tests of the program",
+    "verbatim": "a search for each quotation in the passages",
+    "by type": "rules for each type of question",
+    "no scorer": "nothing, as no scorer fits the type",
+}
+_SCORER = re.compile(r"(by type|[a-z_]+) ([0-9]+)\Z")
+_WAY_OF_ANSWERING = re.compile(r"(.*), (\w+) by (.*)")
+_METRIC_OF_SUITE = re.compile(r"(.+?): (\w+) \[(.*)\]")
+
+
+def format_suite_title(name: str) -> str:
+    """`mmlu` is MMLU, `demo-mmlu` Demo MMLU; other names stay as they are."""
+    pieces = name.split("-")
+    if not {*pieces} & {*_SUITE_TITLES}:
+        return name
+    title = " ".join(_SUITE_TITLES.get(piece, piece) for piece in pieces)
+    return f"{title[:1].upper()}{title[1:]}"
+
+
+def format_part_title(name: str) -> str:
+    """`college_physics` is College physics."""
+    words = name.replace("_", " ").strip()
+    return f"{words[:1].upper()}{words[1:]}" or "(no name)"
+
+
+def format_way(condition: str) -> str:
+    """`cot,5-shot,rotated-1` is step by step, 5 examples, options rotated by 1; the plain way is empty."""
+    return ", ".join(filter(None, (_format_piece(piece) for piece in condition.split(","))))
+
+
+def _format_piece(piece: str) -> str:
+    if piece in _WAY_WORDS:
+        return _WAY_WORDS[piece]
+    if found := re.fullmatch(r"([0-9]{1,6})-(shot|chunks)(-turns)?", piece):
+        number, what, turns = found.groups()
+        return format_count(int(number), "example" if what == "shot" else "passage") + (" as turns" if turns else "")
+    if found := re.fullmatch(r"rotated-([0-9])", piece):
+        return f"options rotated by {found[1]}"
+    return piece
+
+
+def format_metric(metric: str) -> str:
+    """What a metric is called on a board."""
+    return _METRIC_WORDS[metric][0] if metric in _METRIC_WORDS else metric.replace("_", " ")
+
+
+def measure_words(metric: str) -> str:
+    """What a score of a metric is, with its range."""
+    return _METRIC_WORDS[metric][1] if metric in _METRIC_WORDS else f"Mean {format_metric(metric)}, 0-1, higher is better"
+
+
+def rank_metric(metric: str) -> tuple[int, str]:
+    """The place of a metric among others."""
+    return METRICS_FIRST.index(metric) if metric in METRICS_FIRST else len(METRICS_FIRST), metric
+
+
+def scorer_words(measured_by: str) -> str:
+    """`numeric 2` is the number in the answer (version 2), `judge 3, o3, accuracy+tone` the judge o3 (accuracy, tone).
+
+    Others stay as they are.
+    """
+    own, _, reader = measured_by.partition(", reasons by ")
+    scorer, *further = own.split(", ")
+    found = _SCORER.match(scorer)
+    if scorer == "no scorer" or found is None:
+        return _SCORER_WORDS.get(scorer, measured_by)
+    if found[1] == "judge":
+        who, *evaluators = further or ["that is not known"]
+        return f"the judge {who}" + (f" ({', '.join(', '.join(evaluators).split('+'))})" if evaluators else "")
+    notes = [f"version {found[2]}", *map(_scorer_note, further), f"reasons by {scorer_words(reader)}" if reader else ""]
+    return f"{_SCORER_WORDS.get(found[1], found[1].replace('_', ' '))} ({', '.join(filter(None, notes))})"
+
+
+def _scorer_note(words: str) -> str:
+    """`lexicon wordnet-3.0/first/155b9d97508c` is synonyms of wordnet-3.0: what follows tells only readings of one lexicon apart."""
+    name, _, value = words.partition(" ")
+    return f"synonyms of {value.partition('/')[0]}" if name == "lexicon" else words
+
+
+def part_words(key: str) -> str:
+    """`Demo MMLU, Kitchen science` of the partition `demo-mmlu/kitchen_science`; `Demo MMLU` of a suite."""
+    suite, _, part = key.partition("/")
+    return f"{format_suite_title(suite)}, {format_part_title(part)}" if part else format_suite_title(suite)
+
+
+def ranked_metric_words(metric: str) -> str:
+    """`correct`, or `mmlu: correct [letters, exact_choice 2]`, as preference names what it is compared with, in words."""
+    found = _METRIC_OF_SUITE.fullmatch(metric)
+    if found is None:
+        return format_metric(metric)
+    way, _, scorer = found[3].partition(", ")
+    words = (format_metric(found[2]), format_way(way), f"by {scorer_words(scorer)}" if scorer else "")
+    return f"{format_suite_title(found[1])}: {', '.join(filter(None, words))}"
+
+
+def watched_words(way: str) -> str:
+    """`letters, correct by numeric 2`, as the tables of drift name a way of asking, in words."""
+    found = _WAY_OF_ANSWERING.fullmatch(way)
+    if found is None:
+        return way
+    return ", ".join(filter(None, (format_way(found[1]), f"{format_metric(found[2])} by {scorer_words(found[3])}")))

@@ -1,0 +1,204 @@
+"""Reading what a model wrote about numbered sources: the answer, and the quotations that it gives for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dtef_pipeline.qa.reading.reply_end import cut_at_end
+from dtef_pipeline.qa.transcripts.metadata import replace_unreadable
+from dtef_pipeline.text.json_values import FoundObject, Pairs, Value, decode_value_at, find_objects, format_json_value
+from dtef_pipeline.text.plain import strip_thinking
+
+ANSWER_KEY, CITATIONS_KEY = "answer", "citations"
+_KEYS_OF_REASONS = ("rationale", "reasons", "reason", "reasoning", "explanation")
+JSON_REPLY, TEXT_REPLY = "json", "text"
+"""How a reply was read: as the object that was asked for, or as a text that is all answer."""
+CUT_JSON = "cut_json"
+"""Flag of a reply in JSON that was cut off, or is broken."""
+_NO_ANSWER = "the reply begins as a JSON object and holds no complete answer: it was cut off, or its JSON is broken"
+_MOST_CITATIONS = 1_000
+_MOST_JSON_CHARACTERS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class CitedReply:
+    """What a model answered, and what it cites."""
+
+    answer: str
+    """As scorers are given it: a list or a number as JSON."""
+    citations: tuple[dict[str, Any], ...] = ()
+    """As the model gave them, in order: what is wrong with one, `check_citations` tells."""
+    how: str = TEXT_REPLY
+    """`json` or `text`."""
+    flags: tuple[str, ...] = ()
+    """`cut_json`: it begins as the object that was asked for, and does not end as one."""
+    problem: str | None = None
+    """Why no answer can be read; None: one was. The answer is then an empty text."""
+    rationale: str = ""
+    """The reasons that stand beside the answer in its object, as words; empty: none do."""
+
+    @property
+    def answer_with_reasons(self) -> str:
+        """The answer, and its reasons behind it."""
+        return f"{self.answer}, {self.rationale}" if self.rationale else self.answer
+
+
+def read_cited(text: str | None) -> CitedReply:
+    """The answer and the citations of a reply.
+
+    Thinking is dropped. The last JSON object with an `answer` counts, in a code fence or amid other words. Of an object that was cut off, or
+    breaks, the answer and the citations count that are complete until there; without a complete answer none can be read, for words of a
+    quotation are no answer. Of any other text all is the answer, and nothing is cited. No text is an error.
+    """
+    seen = replace_unreadable(cut_at_end(strip_thinking(text or "")).text.strip())
+    try:
+        objects = [found for found in find_objects(seen[-_MOST_JSON_CHARACTERS:]) if _take_last(found, ANSWER_KEY)]
+        if objects:
+            return _read_reply_object(objects[-1].pairs)
+        cut = parse_cut_object(seen, CITATIONS_KEY)
+        return CitedReply(seen) if cut is None else _read_cut_reply(cut)
+    except RecursionError:  # deeper than any answer
+        return CitedReply(seen)
+
+
+def _take_last(found: FoundObject, key: str) -> list[Any]:
+    """The value of a key of the object, the last one where it comes again; nothing where it does not come."""
+    return [value for name, value in found.pairs if name.strip().casefold() == key][-1:]
+
+
+def _read_reply_object(pairs: Pairs) -> CitedReply:
+    found = FoundObject(0, 0, pairs)
+    (answer,) = _take_last(found, ANSWER_KEY)
+    cited = _take_last(found, CITATIONS_KEY)
+    if isinstance(answer, Pairs) and (inner := _take_last(FoundObject(0, 0, answer), ANSWER_KEY)):
+        cited = cited or _take_last(FoundObject(0, 0, answer), CITATIONS_KEY)
+        found, (answer,) = FoundObject(0, 0, answer), inner
+    reasons = next((values[0] for name in _KEYS_OF_REASONS if (values := _take_last(found, name))), None)
+    return CitedReply(
+        _format_answer(answer),
+        _read_citations(cited[0] if cited else None),
+        JSON_REPLY,
+        rationale=replace_unreadable(_join_reasons_of(reasons)),
+    )
+
+
+def _join_reasons_of(value: Any) -> str:
+    """Reasons as words: a text as it is, the members of a list, of an object its texts and the keys that it holds to be true."""
+    if isinstance(value, Pairs):
+        return ", ".join(filter(None, (_format_reason(name, held) for name, held in value)))
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(_join_reasons_of, value)))
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _format_reason(name: str, value: Any) -> str:
+    if isinstance(value, bool | int | float):
+        return name.strip() if value > 0 else ""
+    return _join_reasons_of(value)
+
+
+def _read_cut_reply(members: Pairs) -> CitedReply:
+    if _take_last(FoundObject(0, 0, members), ANSWER_KEY):
+        return replace(_read_reply_object(members), flags=(CUT_JSON,))
+    cited = _take_last(FoundObject(0, 0, members), CITATIONS_KEY)
+    return CitedReply("", _read_citations(cited[0] if cited else None), JSON_REPLY, (CUT_JSON,), _NO_ANSWER)
+
+
+def _format_answer(answer: Any) -> str:
+    return "" if answer is None else replace_unreadable(format_json_value(answer).strip())
+
+
+def _read_citations(value: Any) -> tuple[dict[str, Any], ...]:
+    """The entries of a list of citations; one citation that stands alone is a list of one. What is no object cites nothing, and counts."""
+    if value is None or isinstance(value, str):
+        return ()
+    entries: list[Any] = value if isinstance(value, list) and not isinstance(value, Pairs) else [value]
+    return tuple(_iterate_citation_mappings(entries[:_MOST_CITATIONS]))
+
+
+def _iterate_citation_mappings(entries: list[Any]) -> Iterator[dict[str, Any]]:
+    for entry in entries:
+        pairs = entry if isinstance(entry, Pairs) else ()
+        yield {key.strip().casefold(): _drop_lists(value) for key, value in pairs}
+
+
+def _drop_lists(value: Any) -> Any:
+    """A value of a citation: an object or a list in its place is no number and no quotation, whatever it holds."""
+    if isinstance(value, str):
+        return replace_unreadable(value)
+    return None if isinstance(value, list) else value
+
+
+_BEGINS = re.compile(r'`*\s*(?:json\s*)?(\{\s*")', re.IGNORECASE)
+_AMID_WORDS = re.compile(r'\{\s*"(?:answer|citations)"\s*:', re.IGNORECASE)
+_JSON_BLANKS = re.compile(r"[ \t\r\n]*")
+
+
+def parse_cut_object(text: str, listed: str) -> Pairs | None:
+    """The members of a broken object that are complete, in order; None: the text neither begins as an object nor has one of a reply in it,
+    or the object is whole.
+
+    Of a list under the key `listed` the complete entries count, though the list is broken. Every other value counts when it is complete: a
+    comma or the end of the object follows it, or it is a text, a list or an object and nothing follows it. Each character is looked at a
+    fixed number of times.
+    """
+    opening = _BEGINS.match(text)
+    start = opening.start(1) if opening else (found.start() if (found := _AMID_WORDS.search(text)) else None)
+    if start is None or decode_value_at(text, start) is not None:
+        return None
+    members, place = Pairs(), start + 1
+    while (key := _read_key(text, _skip_blanks(text, place))) is not None:
+        value_place = _skip_blanks(text, key.end + 1)
+        found_value = decode_value_at(text, value_place)
+        if found_value is None or not _is_complete(text, found_value):
+            if key.value.strip().casefold() == listed and text[value_place : value_place + 1] == "[":
+                members.append((key.value, _read_entries(text, value_place + 1)))
+            return members
+        members.append((key.value, found_value.value))
+        place = _skip_blanks(text, found_value.end)
+        if text[place : place + 1] != ",":
+            return members
+        place += 1
+    is_a_text = not members and _is_no_key(text, _skip_blanks(text, start + 1))
+    return None if is_a_text else members
+
+
+def _read_key(text: str, place: int) -> Value | None:
+    """The key at this place, with the place of its colon as its end."""
+    found = decode_value_at(text, place)
+    if found is None or not isinstance(found.value, str):
+        return None
+    colon = _skip_blanks(text, found.end)
+    return Value(found.value, colon) if text[colon : colon + 1] == ":" else None
+
+
+def _is_no_key(text: str, place: int) -> bool:
+    """Whether a text in quotation marks ends, and no colon follows: somebody's brackets, and no object."""
+    found = decode_value_at(text, place)
+    return found is not None and _skip_blanks(text, found.end) < len(text)
+
+
+def _is_complete(text: str, found: Value, end: str = "}") -> bool:
+    place = _skip_blanks(text, found.end)
+    follows = text[place : place + 1]
+    return follows in (",", end) if follows else isinstance(found.value, str | list)
+
+
+def _read_entries(text: str, place: int) -> list[Any]:
+    """The complete entries of a list that begins before this place."""
+    entries = []
+    while (found := decode_value_at(text, _skip_blanks(text, place))) is not None and _is_complete(text, found, "]"):
+        entries.append(found.value)
+        place = _skip_blanks(text, found.end)
+        if text[place : place + 1] != ",":
+            break
+        place += 1
+    return entries
+
+
+def _skip_blanks(text: str, place: int) -> int:
+    found = _JSON_BLANKS.match(text, place)
+    return found.end() if found else place

@@ -1,0 +1,321 @@
+"""The published tables that follow from people's labels: corrected scores, and how well judges know each class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
+from dtef_pipeline.rubric.labels.human_labels import select_in_force
+from dtef_pipeline.rubric.labels.label_scores import LABELLED_SCORES_READ, compare_labelled_scores
+from dtef_pipeline.rubric.labels.label_sheet import build_label_items, convert_to_table
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED_ROWS, RUBRIC_KNOWN_CLASSES
+from dtef_pipeline.rubric.tables import ITEM_KEYS
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, explain_missing
+from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, ClusterLabels, CorrectedMeans, estimate_corrected_means
+from dtef_pipeline.text.quantity_words import format_count
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+BOARD_ROW = ("model",)
+BLUEPRINT_ROW = ("blueprint", "model")
+_OF_ONE_VARIANT = ("model_variant", "temperature", "system_index")
+_DRAWN_KEY = ["blueprint", "prompt"]
+CORRECTED_COLUMNS = (
+    "judged",
+    "corrected",
+    "corrected_low",
+    "corrected_high",
+    "here_low",
+    "here_high",
+    "power",
+    "n_prompts",
+    "n_prompts_labelled",
+    "prompts_needed",
+    "reason",
+)
+
+
+def parts(responses: pd.DataFrame, row: Sequence[str] = BOARD_ROW) -> Floats:
+    """(responses,) what each counts for in the number of its board row; those of a row sum to 1.
+
+    `responses`: one row per scored response of the latest snapshot of each blueprint, with the keys of a response and the prompt's `weight`.
+    `row`: the columns of a board row, BOARD_ROW or BLUEPRINT_ROW.
+    """
+    rows, of_blueprint = list(row), list(dict.fromkeys([*row, "blueprint"]))
+    variant = [*of_blueprint, *_OF_ONE_VARIANT]
+
+    def groups(names: list[str]) -> Codes:
+        return np.asarray(responses.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)
+
+    found = 1 / _count_members(groups(rows), groups(of_blueprint)) / _count_members(groups(of_blueprint), groups(variant))
+    cell, code = groups([*variant, "prompt"]), groups(variant)
+    draws = np.bincount(cell)[cell]
+    share = responses["weight"].to_numpy(dtype=np.float64) / draws
+    return np.asarray(found * share / np.bincount(code, share)[code])
+
+
+def compute_corrected(
+    responses: pd.DataFrame, drawn: pd.DataFrame, row: Sequence[str] = BOARD_ROW, *, half_width: float = HALF_WIDTH
+) -> pd.DataFrame:
+    """One row per board row: its columns `row` and CORRECTED_COLUMNS.
+
+    `responses`: one row per scored response with the keys of a response, the prompt's `weight`, `judged` (its score by judges) and `labelled`
+    (its score with a label in the place of each point that judges decide; NaN where one of them has no label). `drawn`: as of `sampled`, the
+    `probability` of each prompt and whether it was `drawn`, of one draw or several below each other; labels of prompts that were never drawn
+    play no part.
+
+    `corrected_low` to `corrected_high` takes prompts for a sample of what might be asked, as the board's own interval does; `here_low` to
+    `here_high` is of the board's number on these very prompts. `power` is the lambda of PPI++ (`tuned` of `Corrected`), 0-1.
+    `prompts_needed`: prompts to label for a `here` of +- `half_width`. Null where fewer than 5 prompts have labels; `reason` says so.
+    """
+    if "blueprint" in row:
+        made = [_compute_corrected_rows(own, drawn, row, half_width) for _, own in responses.groupby("blueprint", sort=True)]
+        return pd.concat(made, ignore_index=True)
+    return _compute_corrected_rows(responses, drawn, row, half_width)
+
+
+def _compute_corrected_rows(
+    responses: pd.DataFrame, drawn: pd.DataFrame, row: Sequence[str], half_width: float
+) -> pd.DataFrame:
+    rows = responses.assign(part=parts(responses, row)).reset_index(drop=True)
+    names = list(row)
+    code = np.asarray(rows.groupby(names, sort=True, dropna=False).ngroup(), dtype=np.int64)
+    unit = np.asarray(rows.groupby(_DRAWN_KEY, sort=True).ngroup(), dtype=np.int64)
+    first = np.unique(unit, return_index=True)[1]
+    chance = (
+        rows.iloc[first][_DRAWN_KEY]
+        .merge(_combine_chances(drawn), on=_DRAWN_KEY, how="left")["probability"]
+        .to_numpy(dtype=np.float64)
+    )
+    there = np.isfinite(rows["labelled"].to_numpy(dtype=np.float64)) & np.isfinite(chance[unit])
+    found = estimate_corrected_means(_build_label_matrices(rows, unit, code, there, chance), half_width=half_width)
+    labels = rows.groupby(names, sort=True, dropna=False).size().reset_index()[names]
+    judged = np.asarray(np.bincount(code, rows["part"] * rows["judged"]), dtype=np.float64)
+    n_prompts: Codes = np.bincount(np.unique(np.stack([code, unit]), axis=1)[0])
+    return labels.assign(**_make_corrected_columns(found, judged, n_prompts))
+
+
+def _combine_chances(drawn: pd.DataFrame) -> pd.DataFrame:
+    """The prompts of any draw, and the chance of each to be in at least one."""
+    missed = (
+        drawn.assign(missed=1 - drawn["probability"]).groupby(_DRAWN_KEY).agg(missed=("missed", "prod"), drawn=("drawn", "any"))
+    )
+    return missed[missed["drawn"]].assign(probability=1 - missed["missed"])[["probability"]].reset_index()
+
+
+def _make_corrected_columns(found: CorrectedMeans, judged: Floats, n_prompts: Codes) -> dict[str, Any]:
+    reasons = [explain_missing(int(n), "labelled prompt") for n in found.n_labelled]
+    numbers = (found.value, found.low, found.high, found.here_low, found.here_high)
+    clipped = [np.clip(number, 0, 1) for number in numbers]
+    values = (judged, *clipped, found.tuned, n_prompts, found.n_labelled, found.needed, reasons)
+    return dict(zip(CORRECTED_COLUMNS, values, strict=True))
+
+
+def _build_label_matrices(
+    rows: pd.DataFrame, unit: Codes, code: Codes, there: npt.NDArray[np.bool_], chance: Floats
+) -> ClusterLabels:
+    """By prompt and board row: the parts of its responses added up, and means by them."""
+    shape = (len(chance), int(code.max(initial=-1)) + 1)
+    part = rows["part"].to_numpy(dtype=np.float64)
+    judged, labelled = (rows[name].to_numpy(dtype=np.float64) for name in ("judged", "labelled"))
+
+    def table(values: Floats) -> Floats:
+        flat = np.bincount(unit * shape[1] + code, values, minlength=shape[0] * shape[1])
+        return np.asarray(flat.reshape(shape), dtype=np.float64)
+
+    weights, seen = table(part), table(part * there)
+    mean = np.divide(table(part * judged), weights, out=np.full(shape, np.nan), where=weights > 0)
+    label_scores, judged_there = (
+        np.divide(table(part * np.where(there, values, 0.0)), seen, out=np.full(shape, np.nan), where=seen > 0)
+        for values in (labelled, judged)
+    )
+    return ClusterLabels(weights, mean, label_scores, judged_there, chance)
+
+
+def _count_members(group: Codes, member: Codes) -> Codes:
+    """(rows,) how many distinct members the group of each row has."""
+    pairs = np.unique(np.stack([group, member]), axis=1)
+    return np.asarray(np.bincount(pairs[0])[group])
+
+
+def measure_known_classes(judgements: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """One row per judge and class that people chose: how judges do where people said this.
+
+    Columns: `judge`, `said` (the number of the class, the mean of its authors rounded to quarters), `n` (judgements), `same` (share of the same
+    number, the judge's sensitivity, 0-1: higher is better), `near` (share within a quarter), `bias` (mean judge's number less people's, above 0:
+    too generous), `note` (fewer than 5 prompts).
+    """
+    keys = list(ITEM_KEYS)
+    label_scores = (
+        items[[*keys, "item"]].merge(select_in_force(labels)[["item", "score"]], on="item").rename(columns={"score": "said"})
+    )
+    left, right = (part.assign(path=part["path"].astype("Int64").fillna(-1)) for part in (judgements, label_scores))
+    both = left[left["score"].notna()].merge(right[[*keys, "said"]].drop_duplicates(keys), on=keys)
+    off = both["score"] - both["said"]
+    unit = both["blueprint"] + "/" + both["prompt"]
+    both = both.assign(said=(both["said"] * 4).round() / 4, same=off.abs() < 1 / 8, near=off.abs() < 3 / 8, bias=off, unit=unit)
+    grouped = both.groupby(["judge", "said"], sort=True)
+    found = grouped.agg(
+        n=("same", "size"), same=("same", "mean"), near=("near", "mean"), bias=("bias", "mean"), units=("unit", "nunique")
+    )
+    notes = ["" if n >= MIN_CLUSTERS else f"of {format_count(int(n), 'prompt')} alone" for n in found["units"]]
+    return found.assign(note=notes).drop(columns="units").reset_index()
+
+
+CORRECTED_READS = (*LABELLED_SCORES_READ, "rubric_scores", "rubric_blueprints", "rubric_judgements")
+"""The tables that corrected scores are made of, beside those of labels."""
+OUTSIDE_DRAWS = 0.05
+"""Part of a score that may come of prompts which no draw could have drawn, as newer ones. Beyond it a row is not corrected, because the labels
+say nothing of these prompts."""
+_DRAWN_NAME = ["blueprint", "prompt"]
+_OF_INTERVALS = ["corrected_low", "corrected_high", "here_low", "here_high", "prompts_needed", "labels_needed"]
+_IN_LATEST = "SEMI JOIN latest ON {table}.blueprint = latest.blueprint AND {table}.snapshot = latest.snapshot"
+_RESPONSE_NAMED_BY = ", ".join(
+    f"{name}::VARCHAR AS {name}" if name in ("blueprint", "snapshot") else name for name in ITEM_KEYS[:8]
+)
+_POINT_NAMES = ", ".join(ITEM_KEYS[8:])
+
+
+def build_corrected_tables(
+    connection: duckdb.DuckDBPyConnection, labels: pd.DataFrame, draws: pd.DataFrame
+) -> dict[str, pa.Table]:
+    """`rubric_corrected` and `rubric_known_classes`, of the latest run of each blueprint; without rows where nobody labelled anything.
+
+    `connection`: the tables of CORRECTED_READS; `labels`: `rubric_labels`; `draws`: `rubric_label_draws`, of which those count that are
+    `imported`. Blueprints with the tag `test` are in no row over blueprints.
+    """
+    counting = draws[draws["imported"]]
+    if labels.empty or counting.empty:
+        return {
+            "rubric_corrected": RUBRIC_CORRECTED_ROWS.empty_table(),
+            "rubric_known_classes": RUBRIC_KNOWN_CLASSES.empty_table(),
+        }
+    runs = load_board_runs(connection)
+    drawn = counting.loc[counting["drawn"], _DRAWN_NAME].drop_duplicates()
+    items = load_label_items(connection, runs, drawn)
+    scores = compare_labelled_scores(connection, runs, items, labels)
+    per_prompt = items[items["item"].isin(set(labels["item"]))].groupby(_DRAWN_NAME)["item"].nunique().mean()
+    judged = connection.execute(
+        f"SELECT {_RESPONSE_NAMED_BY}, {_POINT_NAMES}, judge, score FROM rubric_judgements {_IN_LATEST.format(table='rubric_judgements')}"
+    ).df()
+    classes = measure_known_classes(judged, items, labels)
+    return {
+        "rubric_corrected": build_corrected_rows(scores, counting, list_test_blueprints(connection), float(per_prompt)),
+        "rubric_known_classes": convert_to_table(classes, RUBRIC_KNOWN_CLASSES),
+    }
+
+
+def build_corrected_rows(
+    scores: pd.DataFrame, draws: pd.DataFrame, of_tests: Sequence[str], labels_per_prompt: float
+) -> pa.Table:
+    """`rubric_corrected`: rows over all blueprints, then those of each.
+
+    `scores`: as of `compare_labelled_scores`; `draws`: the draws that count; `of_tests`: blueprints with the tag `test`. A prompt of which
+    judges
+    decide nothing takes part as known for certain, and is not counted as labelled.
+    """
+    known = scores.loc[~scores["can_be_labelled"], _DRAWN_NAME].drop_duplicates()
+    drawn = pd.concat([draws[[*_DRAWN_NAME, "probability", "drawn"]], known.assign(probability=1.0, drawn=True)])
+    over_all = scores[~scores["blueprint"].isin(list(of_tests))]
+    made = [
+        _correct_board_rows(part, drawn, row, labels_per_prompt)
+        for part, row in ((over_all, BOARD_ROW), (scores, BLUEPRINT_ROW))
+        if len(part)
+    ]
+    if not made:
+        return RUBRIC_CORRECTED_ROWS.empty_table()
+    return pa.concat_tables(
+        [convert_to_table(rows.reindex(columns=RUBRIC_CORRECTED_ROWS.names), RUBRIC_CORRECTED_ROWS) for rows in made]
+    )
+
+
+def _correct_board_rows(
+    scores: pd.DataFrame, drawn: pd.DataFrame, row: tuple[str, ...], labels_per_prompt: float
+) -> pd.DataFrame:
+    """Best corrected score first, within a blueprint where there are several."""
+    names = list(row)
+    found = compute_corrected(scores, drawn, row).merge(_count_certain(scores, drawn, row), "left", names)
+    found["n_prompts_labelled"] -= found["certain"]
+    found["prompts_needed"] = np.maximum(found["prompts_needed"] - found["certain"], 0)
+    found["labels_needed"] = np.ceil(np.ceil(found["prompts_needed"]) * labels_per_prompt)
+    few = found["n_prompts_labelled"] < MIN_CLUSTERS
+    outside = found["outside"] > OUTSIDE_DRAWS
+    found.loc[few | outside, _OF_INTERVALS] = np.nan
+    found.loc[(found["n_prompts_labelled"] < 2) | outside, ["corrected", "power"]] = np.nan
+    found["reason"] = [
+        _explain_no_correction(*of_row) for of_row in zip(found["n_prompts_labelled"], found["n_outside"], outside, strict=True)
+    ]
+    return found.sort_values(
+        [*names[:-1], "corrected", "judged", "model"], ascending=[True] * len(names[:-1]) + [False, False, True]
+    )
+
+
+def _explain_no_correction(n_labelled: int, n_outside: int, outside: bool) -> str:
+    # Labels of some blueprints say how judges err there, and nothing of how they err in others: a correction of all would be a guess.
+    lost = f"not corrected: {format_count(n_outside, 'prompt')} in no draw so far; `dtef export labels` with another seed draws among all"
+    return lost if outside else explain_missing(n_labelled, "labelled prompt")
+
+
+def _count_certain(scores: pd.DataFrame, drawn: pd.DataFrame, row: tuple[str, ...]) -> pd.DataFrame:
+    """Per board row: prompts known for certain, and those that no draw could have drawn, with their part of the score."""
+    listed = drawn[_DRAWN_NAME].drop_duplicates().assign(listed=True)
+    rows = scores.assign(part=parts(scores, row)).merge(listed, "left", _DRAWN_NAME)
+    unit = rows["blueprint"] + "/" + rows["prompt"]
+    rows = rows.assign(unlisted=rows["listed"].isna(), sure=unit.where(~rows["can_be_labelled"]))
+    rows = rows.assign(missed=unit.where(rows["unlisted"]), lost=rows["part"].where(rows["unlisted"], 0.0))
+    grouped = rows.groupby(list(row), sort=True)
+    return grouped.agg(certain=("sure", "nunique"), n_outside=("missed", "nunique"), outside=("lost", "sum")).reset_index()
+
+
+def load_board_runs(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """One row per blueprint, with the `snapshot` of its latest run, as boards have it."""
+    scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level = 'model'").df()
+    return select_latest_runs(scores.astype({"blueprint": "str", "snapshot": "str"}), load_rubric_snapshot_order(connection))
+
+
+def list_test_blueprints(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Blueprints that are in no board over several."""
+    rows = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
+    return [blueprint for blueprint, tags in rows if TEST_TAG in (tags or ())]
+
+
+def load_label_items(connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    """`build_label_items` of the responses of these runs to these prompts (`blueprint`, `prompt`)."""
+    return build_label_items(*load_label_material(connection, runs, prompts).values())
+
+
+def load_label_material(
+    connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame, prompts: pd.DataFrame | None = None
+) -> Mapping[str, Any]:
+    """What labels are about: `responses`, `criteria` and `prompts` of these runs, as `sampled` takes them; `prompts` None: of all."""
+    connection.register("latest", runs[["blueprint", "snapshot"]])
+    chosen = (
+        ""
+        if prompts is None
+        else "SEMI JOIN of_prompts ON {table}.blueprint = of_prompts.blueprint AND {table}.prompt = of_prompts.prompt"
+    )
+    if prompts is not None:
+        connection.register("of_prompts", prompts[_DRAWN_NAME])
+    responses, criteria = (chosen.format(table=table) for table in ("rubric_responses", "rubric_criteria"))
+    of_blueprints = "WHERE blueprint::VARCHAR IN (SELECT blueprint FROM latest)"
+    return {
+        "responses": connection.execute(
+            f"SELECT {_RESPONSE_NAMED_BY}, text, served_model FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} {responses} "
+            "WHERE status = 'ok'"
+        ).df(),
+        "criteria": connection.execute(
+            f"SELECT blueprint::VARCHAR AS blueprint, prompt, {_POINT_NAMES}, criterion_id, kind, text "
+            f"FROM rubric_criteria {criteria} {of_blueprints}"
+        ).df(),
+        "prompts": connection.execute(
+            f"SELECT blueprint::VARCHAR AS blueprint, prompt, weight, messages FROM rubric_prompts {of_blueprints}"
+        ).df(),
+    }

@@ -1,0 +1,304 @@
+"""What is watched for drift of rubrics: hybrid scores of prompts, night by night, beside the documented rule.
+
+An item is a prompt of a blueprint with one of its system prompts; its value is the hybrid score of its cell. A series is a model variant under
+one set of judges. Items are compared within one run label alone: an edited test, another judge or another policy makes other items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.snapshot_order import among
+from dtef_pipeline.drift.judge_adjustment import NOT_SETTLED, describe_other_nights, format_judge_shift
+from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, query_first_times, select_answered
+from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
+from dtef_pipeline.drift.verdict_text import NEWS
+from dtef_pipeline.identity import digest
+from dtef_pipeline.judging.judges import JudgeConfig, find_judging_model
+from dtef_pipeline.judging.prompts import Case
+from dtef_pipeline.keys import Keys
+from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT, TEXT_KIND, Turn
+from dtef_pipeline.rubric.board import load_rubric_snapshot_order
+from dtef_pipeline.rubric.judge_requests import JudgingEpisode, build_rubric_judgement_rows
+from dtef_pipeline.rubric.labels.label_sheet import build_label_items, convert_to_table
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHOR_ITEMS, RUBRIC_ANCHORS
+from dtef_pipeline.rubric.tables import ITEM_KEYS
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
+
+COVERAGE_PART = 0.65
+"""Part of coverage in the hybrid score: a model's score moves by so much of what its points move by."""
+_MOSTLY, _HARDLY = 2 / 3, 1 / 3
+"""Shares of a model's shift that judges account for: from the first on it is theirs, up to the second it is the model's."""
+_JUDGES_NAMED = 3
+
+
+def choose_anchors(items: pd.DataFrame, n: int, *, seed: int, kept: Collection[str] = ()) -> pd.DataFrame:
+    """`n` rows of `items` (as of `build_label_items`, one per `item`), fewer where there are fewer: the pairs that are judged again.
+
+    Those in `kept`, the anchors so far, stay as long as they are among the items; the rest is filled up blueprint by blueprint in the order of
+    a hash of the seed and the item. So the choice does not depend on the order of rows, and is the same on the next night, whatever else was
+    stored meanwhile. Sorted by item.
+    """
+    once = items.drop_duplicates("item")
+    place = np.array([digest("anchor", seed, item) for item in once["item"]], dtype=object)
+    once = once.assign(place=place, is_new=~once["item"].isin(list(kept)))
+    once = once.sort_values(["is_new", "place"], kind="stable")
+    # The first of each blueprint, then the second of each: large blueprints do not crowd out small ones.
+    once = once.assign(turn=once.groupby(["is_new", "blueprint"]).cumcount())
+    chosen = once.sort_values(["is_new", "turn", "place"], kind="stable").head(n)
+    return chosen.drop(columns=["place", "is_new", "turn"]).sort_values("item").reset_index(drop=True)
+
+
+def convert_rubric_anchor_points(judged: pa.Table) -> pd.DataFrame:
+    """The rows of `rubric_anchors` as `compute_judge_drifts` takes them.
+
+    What is compared is the point that would follow, 1 - the class's number for should_not, since that is what moves a model's score. Anchors
+    hang together by prompt.
+    """
+    frame: pd.DataFrame = judged.to_pandas().astype({"snapshot": "str"})
+    point = np.where(frame["block"] == SHOULD_NOT, 1 - frame["score"], frame["score"])
+    cluster = frame["blueprint"] + "/" + frame["prompt"]
+    return frame.assign(point=point, cluster=cluster, judge_model=frame["judge"].map(find_judging_model), evaluator="")
+
+
+class NetDrift(NamedTuple):
+    """A model's drift with the judges taken into account."""
+
+    cause: Literal["model", "judges", "both", "not told apart", "none"]
+    net_shift: float | None
+    """The model's shift less what the judges alone would have moved its score by, in units of the score; None: not known."""
+    text: str
+
+
+def subtract_drifts_of_judges(
+    row: Mapping[str, Any], judges: Sequence[JudgeDrift], *, coverage_part: float = COVERAGE_PART
+) -> NetDrift:
+    """Whose drift a model's is. `row`: of `ModelDrift`. `judges`: those whose consensus scored the model.
+
+    The judges' part is the mean shift of their anchors (in their nights from the model's first snapshot of the drift on, less before it, without
+    the model's outages), times `coverage_part`. It is told as theirs where a judge moved (verdict drift or watch) the same way and their part
+    is two thirds of the model's shift or more; as both's from a third on. A shift without a first snapshot has no such part.
+    """
+    if row.get("verdict") not in NEWS or not row.get("shift"):
+        return NetDrift("none", None, "")
+    first = row.get("first_snapshot")
+    if first is None and judges:
+        return _describe_not_settled(judges)
+    known = [shift for one in judges if (shift := one.compute_shift_since(str(first), row.get("outage") or ())) is not None]
+    if not judges or len(known) < len(judges):
+        lacking = (
+            "no judge was shown anchors again"
+            if not known
+            else f"anchors of {format_count(len(judges) - len(known), 'judge')} are missing"
+        )
+        return NetDrift("not told apart", None, f"model or judges: {lacking} in these snapshots")
+    shift, part = float(row["shift"]), float(np.mean(known)) * coverage_part
+    moved = [one.judge for one in judges if one.moved]
+    share = part / shift if moved else 0.0
+    cause: Literal["model", "judges", "both"] = "judges" if share >= _MOSTLY else "both" if share > _HARDLY else "model"
+    return NetDrift(cause, shift - part, f"{_describe_cause(cause, shift, part, moved)}{_describe_other_nights(judges, row)}")
+
+
+def _describe_not_settled(judges: Sequence[JudgeDrift]) -> NetDrift:
+    """Of a model that is not known to have moved since some night: it is the model's where no judge has moved in any."""
+    if all(one.verdict is not None and not one.moved for one in judges):
+        return NetDrift("model", None, "of the model: on stored answers the judges did not move")
+    moves = [f"{one.judge} moved by {move}" for one in judges if (move := format_judge_shift(one)) is not None]
+    judge_notes = f"; on stored answers {list_first_names(moves, _JUDGES_NAMED)}" if moves else ""
+    return NetDrift("not told apart", None, f"model or judges: {NOT_SETTLED}{judge_notes}")
+
+
+def _describe_other_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
+    """The nights of judges that are not those of the model, to follow what is told of its shift."""
+    nights = {one.judge: describe_other_nights(one, row) for one in judges}
+    if len(set(nights.values())) == 1:
+        return f"; judges shown answers {next(iter(nights.values()))}" if any(nights.values()) else ""
+    judge_notes = [f"{judge} {other}" for judge, other in nights.items() if other]
+    return f"; judges shown answers: {list_first_names(judge_notes, _JUDGES_NAMED)}"
+
+
+def _describe_cause(cause: Literal["model", "judges", "both"], shift: float, part: float, moved: Sequence[str]) -> str:
+    names = list_first_names(list(moved), _JUDGES_NAMED)
+    numbers = f"{part:+.4f} of {shift:+.4f}; net of the judges {shift - part:+.4f}"
+    if cause == "judges":
+        return f"a shift of the judges, not of the model: on stored answers {names} moved too, which makes {numbers}"
+    if cause == "both":
+        return f"model and judges moved: on stored answers {names} moved too, which makes {numbers}"
+    if moved:
+        return f"a shift of the model: on stored answers {names} moved too, which makes only {numbers}"
+    return f"a shift of the model: on stored answers the judges did not move ({part:+.4f})"
+
+
+NOTHING_TO_JUDGE_AGAIN = "nothing to judge again: no scored response with a criterion in words; `dtef rubric run` makes some"
+_PROMPT_OF_ANCHOR = ["blueprint", "prompt"]
+
+
+def add_anchors(kept: pa.Table, n: int, seed: int, material: Mapping[str, pd.DataFrame]) -> pa.Table:
+    """`rubric_anchor_items` filled up to `n`: those that are kept stay as they are, whatever became of their blueprint.
+
+    `material`: `responses`, `criteria` (with `criterion_id`) and `prompts`, as of `load_label_material`. Fewer where there are fewer.
+    """
+    items = build_label_items(material["responses"], material["criteria"], material["prompts"])
+    known = set(kept["item"].to_pylist())
+    chosen = choose_anchors(items[~items["item"].isin(known)], max(0, n - len(kept)), seed=seed)
+    if chosen.empty:
+        return kept
+    judged = material["criteria"][material["criteria"]["kind"] == TEXT_KIND].rename(columns={"text": "criterion"})
+    listed = judged.groupby(_PROMPT_OF_ANCHOR)["criterion"].agg(list).reset_index(name="criteria")
+    rows = (
+        chosen.merge(material["responses"], on=list(ITEM_KEYS[:8]))
+        .merge(judged.drop(columns="kind"), on=[*_PROMPT_OF_ANCHOR, *ITEM_KEYS[8:]])
+        .merge(listed, on=_PROMPT_OF_ANCHOR)
+        .merge(material["prompts"][[*_PROMPT_OF_ANCHOR, "messages"]], on=_PROMPT_OF_ANCHOR)
+    )
+    return pa.concat_tables([kept, convert_to_table(rows.assign(seed=seed), RUBRIC_ANCHOR_ITEMS)])
+
+
+def list_anchor_judgings(kept: pa.Table, judges: Mapping[str, Sequence[JudgeConfig]], snapshot: str) -> list[JudgingEpisode]:
+    """Every judgement of the anchors in this snapshot: each by the judges of its blueprint."""
+    found = []
+    for row in kept.to_pylist():
+        turns = tuple(Turn(message["role"], message["text"]) for message in row["messages"])
+        case = Case(row["text"], row["criterion"], turns, tuple(row["criteria"]))
+        response = {name: row[name] for name in ITEM_KEYS[1:8]} | {"snapshot": snapshot}
+        found += [JudgingEpisode(response, row, case, judge, 0) for judge in judges[row["blueprint"]]]
+    return found
+
+
+def build_anchor_rows(episodes: Sequence[JudgingEpisode], played: Sequence[Played]) -> pa.Table:
+    """The rows of `rubric_anchors`, in the order of the episodes."""
+    rows = build_rubric_judgement_rows("", episodes, played)
+    of_anchor: dict[str, Any] = {
+        name: pa.array([one.criterion[name] for one in episodes], pa.string()) for name in ("blueprint", "item")
+    }
+    return pa.table(
+        [of_anchor.get(one.name, rows[one.name] if one.name not in of_anchor else None) for one in RUBRIC_ANCHORS],
+        schema=RUBRIC_ANCHORS,
+    )
+
+
+_MOST_RUNS_NAMED = 3
+WATCHED_KEYS = Keys(
+    space=("blueprint", "system"),
+    item="prompt",
+    noun="prompt",
+    asked=("judges",),
+    cluster="cluster",
+    score_again="score those blueprints again with `dtef rubric run`",
+)
+_JUDGED_BY = "coalesce(nullif(array_to_string(judges, ', '), ''), 'functions alone')"
+_WATCHED_SCORES = f"""
+    CREATE OR REPLACE TEMP TABLE scores AS
+    SELECT cells.blueprint::VARCHAR AS blueprint, system_index::VARCHAR AS system, prompt, {_JUDGED_BY} AS judges, model, model_variant,
+        cells.snapshot::VARCHAR AS snapshot, temperature, hybrid AS score, CASE WHEN hybrid IS NULL THEN 'error' ELSE 'ok' END AS status,
+        'hybrid' AS metric, prompt AS prompt_id, run_label AS truth_id, first_answered AS answered_at
+    FROM rubric_scores AS cells JOIN rubric_runs AS runs ON cells.blueprint = runs.blueprint AND cells.snapshot = runs.snapshot
+        LEFT JOIN first_answers ON cells.blueprint::VARCHAR = first_answers.blueprint AND cells.snapshot::VARCHAR = first_answers.snapshot
+    WHERE level = 'cell'
+"""
+_WATCHED_SERVED = f"""
+    CREATE OR REPLACE TEMP TABLE predictions AS
+    SELECT DISTINCT responses.blueprint::VARCHAR AS blueprint, {_JUDGED_BY} AS judges, model, model_variant,
+        responses.snapshot::VARCHAR AS snapshot, served_model, fingerprint
+    FROM rubric_responses AS responses JOIN rubric_runs AS runs
+        ON responses.blueprint = runs.blueprint AND responses.snapshot = runs.snapshot
+"""
+_RULED_BY = ("partition", "test", "judges", "model", "model_variant")
+_RULED_CELLS = f"""
+    SELECT cells.blueprint::VARCHAR AS partition, run_label AS test, {_JUDGED_BY} AS judges, model, model_variant, prompt,
+        coalesce(system_index, -1) AS system, cells.snapshot::VARCHAR AS snapshot, hybrid, weight
+    FROM rubric_scores AS cells JOIN rubric_runs AS runs ON cells.blueprint = runs.blueprint AND cells.snapshot = runs.snapshot
+    WHERE level = 'cell' AND temperature = 0 ORDER BY ALL
+"""
+_FIRST_ANSWERS = """
+    CREATE OR REPLACE TEMP TABLE first_answers AS
+    SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, min(answered_at) AS first_answered
+    FROM rubric_responses GROUP BY ALL
+"""
+
+
+def apply_rule_to_runs(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[str, Any]]:
+    """The documented rule on every run label and variant at temperature 0. Runs of one label have test, judges and policy in common.
+
+    An item is a prompt with its place in the list of system prompts; a run's score is the mean hybrid score, by the weights of the prompts,
+    over the items scored in every run that has half of them. A model must have taken part in all runs of the label, which are to span 23
+    hours.
+    """
+    runs = connection.execute("SELECT blueprint::VARCHAR, run_label, list(snapshot::VARCHAR) FROM rubric_runs GROUP BY ALL")
+    taken = {(blueprint, label): snapshots for blueprint, label, snapshots in runs.fetchall()}
+    times, order = query_first_times(connection, "rubric_responses", ("blueprint",)), load_rubric_snapshot_order(connection)
+    for keys, cells in connection.execute(_RULED_CELLS).df().groupby([*_RULED_BY], sort=True):
+        named = dict(zip(_RULED_BY, map(str, keys), strict=True))
+        snapshots = among(order, taken[named["partition"], named["test"]])
+        when = {snapshot: times.get((named["partition"], snapshot)) for snapshot in snapshots}
+        yield {**named, "way": describe_way_of_judging(named), **asdict(_judge_cells(cells, snapshots, when))}
+
+
+def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[str, datetime | None]) -> DriftVerdict:
+    """The rule on the cells of one variant, one run label; `snapshots`: all runs of the label."""
+    items = ["prompt", "system"]
+    weights = cells.groupby(items, sort=True)["weight"].first().to_numpy(dtype=np.float64)
+    grid = cells.pivot(index=items, columns="snapshot", values="hybrid")  # noqa: PD010 - pivot_table loses items without a score
+    # In rows, one after the other: sums have the same bits whatever the layout in memory was.
+    values = np.ascontiguousarray(grid.reindex(columns=list(snapshots)), dtype=np.float64)
+    known = select_answered(pd.DataFrame(values, columns=list(snapshots)))
+    if missing := [label for label in snapshots if label not in known.columns]:
+        return _make_not_compared(len(known.columns), missing)
+    shared = known.dropna()
+    mean = np.average(shared, axis=0, weights=weights[shared.index], keepdims=True) if len(shared) else shared
+    means = pd.DataFrame(mean, columns=known.columns, dtype=np.float64)
+    return replace(apply_drift_rule(means, times, temperature=0.0), n_items=len(shared))
+
+
+def _make_not_compared(n_snapshots: int, missing: Sequence[str]) -> DriftVerdict:
+    why = f"not compared: no score for half of the prompts in {list_first_names(missing, _MOST_RUNS_NAMED)}; the rule asks for all runs"
+    return DriftVerdict(n_snapshots, 0, None, None, None, None, None, False, why)
+
+
+def describe_way_of_judging(row: Row) -> str:
+    return f"judged by {row['judges']}"
+
+
+def subtract_judges(rows: Sequence[Row], anchored: pa.Table, options: WatchOptions) -> Iterator[Row]:
+    """Of each series what is the judges' part of its shift; nothing where no stored answers were judged again.
+
+    `rows`: of `ModelDrift`. `anchored`: the rows of `rubric_anchors`, which judges were shown again in these nights.
+    """
+    frame = convert_rubric_anchor_points(anchored)
+    nights = sort_night_times(frame["snapshot"].unique().tolist())
+    judged: dict[str | None, list[JudgeDrift]] = {}
+    for row in rows:
+        if not len(frame):
+            yield {}
+            continue
+        since = options.find_since(row["model"], row["model_variant"])
+        if since not in judged:
+            judged[since] = compute_judge_drifts(frame, nights, options.settings_for_judges(row["model"], row["model_variant"]))
+        net = subtract_drifts_of_judges(row, [one for one in judged[since] if one.judge in row["judges"].split(", ")])
+        yield {"cause": net.cause, "net_shift": net.net_shift, "judges_note": net.text}
+
+
+WATCHED = Subject(
+    family="rubric",
+    keys=WATCHED_KEYS,
+    way=describe_way_of_judging,
+    truth="rubric",
+    truths="rubrics, judges or policies",
+    reads=("rubric_scores", "rubric_runs", "rubric_responses"),
+    statements=(_FIRST_ANSWERS, _WATCHED_SCORES, _WATCHED_SERVED),
+    rule=apply_rule_to_runs,
+    judged_again=AnchorSubject("rubric_anchors", convert_rubric_anchor_points, subtract_judges),
+    unlike="had other prompts or another run label: test, judges or policy",
+)
+"""Scores of rubrics. A blueprint has too few prompts for a verdict of its own."""

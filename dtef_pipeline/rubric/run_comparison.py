@@ -1,0 +1,243 @@
+"""Two runs of one blueprint compared model by model: paired by what was asked, tested by whole prompts, p adjusted over the models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.boards.pairs import EQUIVALENT, UNDECIDED, compare_models, sort_by_difference
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.aggregate import CELL_LEVEL
+from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
+from dtef_pipeline.rubric.levels import CELL_KEYS, RUN_KEYS, cast_keys, sort_unique
+from dtef_pipeline.statistics.differences import (
+    MARGIN,
+    Floats,
+    compute_paired_statistics,
+    places,
+    remove_rounding,
+    sum_by_cluster,
+    verdicts,
+)
+from dtef_pipeline.statistics.multiplicity import holm
+from dtef_pipeline.tables import COMPARISONS, build_family_rows
+from dtef_pipeline.text.quantity_words import format_count
+
+IMPROVEMENT, REGRESSION = "improvement", "regression"
+_PAIRED_BY = ("prompt", "model", "model_variant", "temperature", "system_index")
+RUNS_COMPARED = (
+    *("blueprint", "snapshot", "other_snapshot", "model", "verdict", "difference", "low", "high", "score", "other_score"),
+    *("n_prompts", "n_pairs", "effect_size", "p", "p_adjusted", "note"),
+)
+
+PROMPTS_THAT_MOVED = ("prompt", "difference", "score", "other_score", "n_pairs", "moved_model", "model_difference")
+_DIGITS_THAT_ORDER = 12
+"""Decimals of a move by which prompts are sorted: what differs by rounding alone is sorted by name."""
+
+
+def compare_runs(
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    *,
+    margin: float = MARGIN,
+) -> pd.DataFrame:
+    """One row per model that both runs scored, the largest fall first; columns RUNS_COMPARED.
+
+    `before`, `after`: scores (as of `scores`) of one run of the same blueprint each. A pair is a prompt as one variant answered it in both
+    runs; the difference of hybrid scores, `after` less `before`, is averaged over pairs by the weight of the prompt in `after`. `low` and
+    `high` (95 %) and `p` (t test; null with fewer than 5 prompts) take prompts as what is independent; `p_adjusted` is
+    adjusted over the models (Holm 1979). `score`: of the pairs after, `other_score`: before, 0-1.
+
+    `verdict`: regression or improvement where p_adjusted is below .05, else equivalent where the 90 % interval lies within +-`margin`, else
+    undecided. Raises ConfigError where either table has not the cells of exactly one run, or the blueprints differ.
+    """
+    pairs = pair_run_cells(before, after)
+    if not len(pairs):
+        return pd.DataFrame(columns=list(RUNS_COMPARED))
+    of_runs = {name: pairs[name].iloc[0] for name in ("blueprint", "snapshot", "other_snapshot")}
+    found = _test_models(pairs, margin).assign(**of_runs)
+    return found.sort_values(["difference", "model"], ignore_index=True)[list(RUNS_COMPARED)]
+
+
+def find_moved_prompts(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """One row per prompt that a model was scored on in both runs, the largest move first, whichever way; columns PROMPTS_THAT_MOVED.
+
+    `before`, `after` as of `compare_runs`, and so are the pairs. `difference`: mean of the hybrid scores after less those before, -1 to 1;
+    `score`, `other_score`: the two means. `moved_model`: the model with the largest mean difference on the prompt, and `model_difference`.
+    """
+    pairs = pair_run_cells(before, after)
+    if not len(pairs):
+        return pd.DataFrame(columns=list(PROMPTS_THAT_MOVED))
+    pairs = pairs.assign(difference=pairs["hybrid"] - pairs["hybrid_before"])
+    by_prompt = pairs.groupby("prompt", sort=True)
+    found = by_prompt[["difference", "hybrid", "hybrid_before"]].mean()
+    found = found.rename(columns={"hybrid": "score", "hybrid_before": "other_score"}).assign(n_pairs=by_prompt.size())
+    by_model = pairs.groupby(["prompt", "model"], sort=True)["difference"].mean().reset_index()
+    by_model = by_model.assign(size=by_model["difference"].abs()).sort_values(["prompt", "size"], kind="stable")
+    largest = by_model.drop_duplicates("prompt", keep="last").set_index("prompt")
+    found = found.assign(moved_model=largest["model"], model_difference=largest["difference"])
+    size = found["difference"].abs().round(_DIGITS_THAT_ORDER)
+    found = found.assign(size=size).reset_index().sort_values(["size", "prompt"], ascending=[False, True], ignore_index=True)
+    return found[list(PROMPTS_THAT_MOVED)]
+
+
+def pair_run_cells(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """One row per prompt as one variant answered it in both runs: `hybrid` after, `hybrid_before`, and the prompt's `weight` after.
+
+    Raises ConfigError as `compare_runs` does.
+    """
+    old, new = _select_sorted_cells(before, "before"), _select_sorted_cells(after, "after")
+    if not len(old) or not len(new):
+        return pd.DataFrame(columns=[*_PAIRED_BY, "weight", "hybrid", "hybrid_before"])
+    blueprint, snapshot = _run(new, "after")
+    other_blueprint, other_snapshot = _run(old, "before")
+    if blueprint != other_blueprint:
+        raise ConfigError(f"runs: got {other_blueprint} and {blueprint}; allowed: two runs of one blueprint")
+    keys = list(_PAIRED_BY)
+    pairs = new[[*keys, "weight", "hybrid"]].merge(old[[*keys, "hybrid"]], "inner", keys, suffixes=("", "_before"))
+    pairs = pairs.dropna(subset=["hybrid", "hybrid_before"]).reset_index(drop=True)
+    return pairs.assign(blueprint=blueprint, snapshot=snapshot, other_snapshot=other_snapshot)
+
+
+def has_regression(compared: pd.DataFrame) -> bool:
+    """Whether a model is worse than it was: what `--fail-on regression` asks of `compare_runs`."""
+    return bool((compared["verdict"] == REGRESSION).any())
+
+
+def _select_sorted_cells(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    rows = cast_keys(table, name, ("level", *CELL_KEYS, "hybrid", "weight"))
+    return sort_unique(rows[rows["level"] == CELL_LEVEL].reset_index(drop=True), CELL_KEYS, name)
+
+
+def _run(cells: pd.DataFrame, name: str) -> tuple[str, str]:
+    runs = cells[["blueprint", "snapshot"]].drop_duplicates().astype(str).to_numpy().tolist()
+    if len(runs) != 1:
+        raise ConfigError(f"{name}: got cells of {format_count(len(runs), 'run')}; allowed: one blueprint in one snapshot")
+    return runs[0][0], runs[0][1]
+
+
+def _test_models(pairs: pd.DataFrame, margin: float) -> pd.DataFrame:
+    """One row per model of `pairs`: sums over each prompt's pairs, by weight, compared."""
+    prompt, prompts = places(pairs, ["prompt"])
+    model, models = places(pairs, ["model"])
+    shape = len(prompts), len(models)
+    weight = pairs["weight"].to_numpy(dtype=np.float64)
+    weights = sum_by_cluster(prompt, model, weight, shape)
+    now, then = (sum_by_cluster(prompt, model, weight * pairs[name], shape) for name in ("hybrid", "hybrid_before"))
+    statistics = compute_paired_statistics(
+        remove_rounding(now - then, np.abs(now) + np.abs(then)),
+        weights,
+        noun="prompt",
+    )
+    total = weights.sum(axis=0)
+    statistics = statistics.assign(
+        n_prompts=statistics["n_clusters"],
+        model=models["model"],
+        score=now.sum(axis=0) / total,
+        other_score=then.sum(axis=0) / total,
+        n_pairs=np.bincount(model, minlength=len(models)),
+        p_adjusted=holm(statistics["p"]),
+    )
+    words = (IMPROVEMENT, REGRESSION, EQUIVALENT, UNDECIDED)
+    return statistics.assign(verdict=verdicts(statistics, words, margin))
+
+
+def compare_over_blueprints(
+    table: pd.DataFrame,
+    order: Sequence[str],
+    blueprints: Sequence[str],
+    *,
+    margin: float = MARGIN,
+) -> pd.DataFrame:
+    """One row per two models that share a prompt, the better one first, the largest difference first: as of `compare_models`.
+
+    `table` and `order` as of `board`; `blueprints`: those that count. A model's score on a prompt is the mean over its variants that have one.
+    Within a blueprint the difference is averaged over shared prompts by their weights, then over blueprints, each counting once. Intervals
+    (95 %) and `p` take blueprints as what is independent; of one blueprint alone, prompts.
+    """
+    cells = cast_keys(table, "scores", ("level", *CELL_KEYS, "hybrid", "weight"))
+    runs = select_latest_runs(cells, order)
+    runs = runs[runs["blueprint"].isin(blueprints)]
+    cells = cells[(cells["level"] == CELL_LEVEL) & cells["hybrid"].notna()].merge(runs, "inner", list(RUN_KEYS))
+    if cells["model"].nunique() < 2:
+        return pd.DataFrame()
+    prompts, models, scores, weight = _build_score_matrix(cells)
+    blueprint = places(prompts, ["blueprint"])[0]
+    several = len(np.unique(blueprint)) > 1
+    cluster, noun = (blueprint, "blueprint") if several else (np.arange(len(prompts)), "prompt")
+    found = compare_models(models, scores, cluster, noun=noun, weight=weight, alike=several, margin=margin)
+    return sort_by_difference(found) if len(found) else found
+
+
+def build_comparisons_table(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """COMPARISONS of the models over all blueprints that are no tests. `connection` has the tables of BOARD_READS."""
+    scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
+    details = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
+    chosen = [blueprint for blueprint, tags in details if TEST_TAG not in (tags or ())]
+    found = compare_over_blueprints(scores, load_rubric_snapshot_order(connection), chosen)
+    return build_family_rows(found.assign(metric="hybrid"), COMPARISONS, "rubric")
+
+
+def _build_score_matrix(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, Floats, Floats]:
+    """Prompts, models, (prompts, models) scores with NaN for none, and (prompts,) the weight of each in its blueprint."""
+    prompt, prompts = places(cells, ["blueprint", "prompt"])
+    model, models = places(cells, ["model"])
+    size = len(prompts) * len(models)
+    place = prompt * len(models) + model
+    n = np.bincount(place, minlength=size)
+    total = np.bincount(place, cells["hybrid"].to_numpy(dtype=np.float64), minlength=size)
+    scores = np.divide(total, n, out=np.full(size, np.nan), where=n > 0).reshape(len(prompts), len(models))
+    weight = np.zeros(len(prompts))
+    weight[prompt] = cells["weight"].to_numpy(dtype=np.float64)
+    return prompts, models, scores, weight
+
+
+_MARKED_SCALE = re.compile(r"\[scale:(\d+)\]\Z")
+_HOW_ON_ONE_SCALE = "`dtef rubric run --from judge` judges all of them on the `scale` of the panel file"
+_HOW_BY_THE_SAME = "`dtef rubric run --from judge --judge APPROACH=MODEL` has all of them judged by the same"
+
+
+def select_averaged_runs(scores: pd.DataFrame, runs: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
+    """The rows of `runs` that are the latest of their blueprint; `scores` and `order` as of `select_latest_runs`."""
+    latest = select_latest_runs(scores, order).astype("str")
+    return latest.merge(runs.astype({"blueprint": "str", "snapshot": "str"}), on=["blueprint", "snapshot"])
+
+
+def describe_unlike_runs(runs: pd.DataFrame) -> Iterator[str]:
+    """A sentence for each way in which the runs differ. `runs`: one row per blueprint, with `judges` (names), `judge_hash` and `policy`.
+
+    Blueprints that no judge decides anything of, whose judges are none, differ from nobody by them.
+    """
+    yield from describe_several_policies(runs["policy"])
+    names = pd.Series([list(judges) if judges is not None else [] for judges in runs["judges"]], dtype=object)
+    known = pd.DataFrame({"names": names, "hash": runs["judge_hash"].tolist()})
+    known = known[known["names"].map(len) > 0]
+    scale = known["names"].map(_read_scale)
+    if len(scale.unique()) > 1:
+        details = _format_groups(scale.map("{} classes".format))
+        yield f"blueprints were judged on several scales, whose numbers cannot be compared: {details}; {_HOW_ON_ONE_SCALE}"
+    name = known["names"].map(lambda own: ", ".join(_MARKED_SCALE.sub("", judge) for judge in own))
+    same = known.groupby([scale.rename("scale"), name.rename("name")])["hash"].transform("nunique") == 1
+    name = name.where(same, name + " with judge_hash " + known["hash"].str[:8])
+    if len(name.unique()) > 1:
+        yield f"blueprints were judged by other judges: {_format_groups(name)}; {_HOW_BY_THE_SAME}"
+
+
+def describe_several_policies(policies: pd.Series) -> Iterator[str]:
+    if len(policies.unique()) > 1:
+        yield f"blueprints were scored by several policies: {_format_groups(policies)}; `dtef rubric run --from judge` scores all of them by one"
+
+
+def _read_scale(judges: Sequence[str]) -> int:
+    """How many classes the judges of a run, who have one scale, chose from."""
+    return next((int(found[1]) for name in judges if (found := _MARKED_SCALE.search(name))), 5)
+
+
+def _format_groups(names: pd.Series) -> str:
+    """`ten (2 blueprints); five (1 blueprint)`, the most frequent first."""
+    return "; ".join(f"{name} ({format_count(int(n), 'blueprint')})" for name, n in names.value_counts().items())

@@ -1,0 +1,58 @@
+"""The rows of the runs that pages show, copied once: to open the files of all blueprints for each of them takes minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.report.row_reader import StoredRows
+
+_OF_RUNS = ("rubric_responses", "rubric_judgements", "rubric_points", "rubric_similarities", "rubric_scores")
+_ONCE_PER_BLUEPRINT = ("rubric_blueprints", "rubric_prompts", "rubric_criteria", "rubric_findings")
+_NOT_READ = {"rubric_judgements": ("list_order", "request_keys"), "rubric_responses": ("request_keys",)}
+_LESS = {
+    "raw": ("CASE WHEN class IS NULL THEN raw END", "class"),
+    "transcript": ("CASE WHEN turns > 1 THEN transcript END", "turns"),
+}
+"""Columns of which pages show a part: what judges wrote that could not be read, and conversations of several turns."""
+
+
+class LatestRunRows(StoredRows):
+    """The tables of a connection, with those of results cut to the shown snapshot of each blueprint."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, runs: Mapping[str, str]) -> None:
+        super().__init__(connection)
+        shown = pd.DataFrame({"blueprint": list(runs), "snapshot": list(runs.values())}, dtype="str")
+        connection.register("shown_runs", shown)
+        self._copied: set[str] = set()
+        for name in (*_OF_RUNS, *_ONCE_PER_BLUEPRINT):
+            if "blueprint" in super().columns(name):
+                self._copy(name)
+        connection.unregister("shown_runs")
+
+    def _copy(self, name: str) -> None:
+        there = super().columns(name)
+        left_out = ", ".join(column for column in _NOT_READ.get(name, ()) if column in there)
+        less = ", ".join(f"{part} AS {column}" for column, (part, read) in _LESS.items() if {column, read} <= there)
+        chosen = (f" EXCLUDE ({left_out})" if left_out else "") + (f" REPLACE ({less})" if less else "")
+        same = " AND ".join(f"rows.{key}::VARCHAR = shown.{key}" for key in ("blueprint", "snapshot") if key in there)
+        only = f"SEMI JOIN shown_runs AS shown ON {same}" if name in _OF_RUNS else ""
+        self.connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE shown_{name} AS SELECT rows.*{chosen} FROM {name} AS rows {only} ORDER BY blueprint"
+        )
+        self._copied.add(name)
+
+    def columns(self, name: str) -> frozenset[str]:
+        """As of the table that was copied."""
+        return super().columns(self._copy_of(name))
+
+    def table(self, name: str, wanted: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> pa.Table:
+        """As of the table that was copied."""
+        return super().table(self._copy_of(name), wanted, where, order)
+
+    def _copy_of(self, name: str) -> str:
+        return f"shown_{name}" if name in self._copied else name

@@ -1,0 +1,241 @@
+"""What of surveys is ranked and compared: their key columns, metrics and measures, and the options of their boards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dtef_pipeline.boards.board_subject import BoardSubject, Deviations
+from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.intervals import Measures
+from dtef_pipeline.boards.ratios import Chosen, Grid, Term
+from dtef_pipeline.statistics.cluster_robust import Floats
+from dtef_pipeline.statistics.shared_noise import OF_OBSERVED
+from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
+from dtef_pipeline.survey.baselines.names import (
+    EMPIRICAL_BAYES,
+    LEAVE_ONE_OUT,
+    NEAREST_SEGMENTS,
+    POPULATION_MARGINAL,
+    SHUFFLED_SEGMENT,
+)
+from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.boards.noise import SamplingNoise, estimate_sampling_noise
+from dtef_pipeline.survey.boards.question_links import load_question_clusters
+from dtef_pipeline.survey.boards.schemas import RELIABILITY
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.question_draw import Sample
+from dtef_pipeline.survey.scoring.policy import CREDITS
+from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
+
+_EQUAL_SCORES, _EQUAL_NOISE = 1e-12, 1e-7
+MIN_ROOM = 0.005
+"""Room between the leave-one-out marginal and the ceiling, in units of the score, below which no skill is given: noise alone would decide it."""
+ROOM_WIDTH, ROOM_SHARE, SURE_CLUSTERS = 0.05, 0.5, 10
+"""An interval of skill needs so many clusters, and that the interval of the room itself is above 0 and narrower than the first, in units of
+the score, or than this share of the room. (A limit relative to the room alone would show skill where a small room came out large by chance.)"""
+ADDED = (
+    *("score_low", "score_high", "parsed_score", "ceiling", "skill", "skill_low", "skill_high", "worth"),
+    *("n_questions", "n_batteries", "note"),
+)
+"""Columns that boards have with intervals, after those that they have without."""
+
+
+def compute_measures(grid: Grid) -> Measures:
+    """`ceiling`, `skill` with its interval, and `worth` of the rows of a board.
+
+    `ceiling`: mean ceiling of the scored cells. `skill` = (score - others) / (ceiling - others) of means over the cells with all three: 0 = the
+    leave-one-out marginal, 1 = as good as the samples allow, below 0 = worse than the marginal; null where there is less room than MIN_ROOM,
+    and without interval where too little is known of it (ROOM_WIDTH, ROOM_SHARE, SURE_CLUSTERS). `worth` = sum gini / sum l2_corrected:
+    respondents of a real sample that would predict as well; null where the error is not above 0, and for the population marginal, which
+    contains the answers that it is scored against.
+    """
+    scored = np.isfinite(grid.column("score"))
+    ceiling = grid.mean(np.where(scored, grid.column("ceiling"), np.nan))
+    skill = _compute_skill(grid)
+    error = grid.ratio(grid.column("l2_corrected"), grid.column("gini"))
+    of_marginal = (grid.rows["model"] == POPULATION_MARGINAL).to_numpy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worth = np.where((error > 0) & ~of_marginal, 1 / error, np.nan)
+    columns = {"ceiling": ceiling, **skill, "worth": worth}
+    no_end = np.isnan(columns["skill_low"]) & ~np.isnan(columns["skill"]) & (not grid.is_of_items)
+    return Measures(columns, _write_skill_notes(columns, error, of_marginal, no_end, *_count_unknown(grid)))
+
+
+def _compute_skill(grid: Grid) -> dict[str, Floats]:
+    """`skill`, `skill_low` and `skill_high`; with other answers the score and the marginal move, the ceiling does not."""
+    score, below, ceiling = (grid.column(name) for name in ("score", "others", "ceiling"))
+    top, bottom = _subtract_or_zero(score, below), np.where(np.isfinite(score), ceiling - below, np.nan)
+    known = np.isfinite(top) & np.isfinite(bottom)
+    room = grid.mean(np.where(known, bottom, np.nan))
+    nothing = np.full(len(room), np.nan)
+    if grid.is_of_items:
+        return {
+            "skill": np.where(room >= MIN_ROOM, grid.ratio(top, bottom), np.nan),
+            "skill_low": nothing,
+            "skill_high": nothing,
+        }
+
+    def list_skill_terms(skill: Floats, noise: SamplingNoise) -> list[Term]:
+        return [(1, _subtract_noise(noise, top), None), (skill, noise.others, noise.pair)]
+
+    def list_room_terms(_: Floats, noise: SamplingNoise) -> list[Term]:
+        return [(-1, noise.others, noise.pair)]
+
+    def list_marginal_terms(skill: Floats, noise: SamplingNoise) -> list[Term]:
+        return [(1 - skill, noise.others, noise.pair)]
+
+    # Where a model predicts without these people's answers, what they share is at least that of the marginal's part, which is made of them:
+    # over questions the noise of the score averages out, and that of the marginal does not.
+    of_marginal = grid.compute_shared_variance(list_marginal_terms, grid.ratio(top, bottom), known, OF_OBSERVED)
+    found = grid.estimate(top, bottom, list_skill_terms, least=np.where(grid.correlation < OF_OBSERVED, of_marginal, 0))
+    low, high = _widen_interval(*found.interval(), room, grid.mean(np.where(known, grid.column("ceiling_low") - below, np.nan)))
+    between = grid.estimate(np.where(known, bottom, np.nan), np.ones(len(bottom)), list_room_terms, OF_OBSERVED)
+    room_low, room_high = between.interval()
+    is_sure = (room_low > 0) & (room_high - room_low < np.maximum(ROOM_WIDTH, ROOM_SHARE * room))
+    is_sure &= (between.n_clusters >= SURE_CLUSTERS) & (room >= MIN_ROOM)
+    return {
+        "skill": np.where(room >= MIN_ROOM, found.value, np.nan),
+        "skill_low": np.where(is_sure, low, np.nan),
+        "skill_high": np.where(is_sure, high, np.nan),
+    }
+
+
+def _subtract_or_zero(first: Floats, second: Floats) -> Floats:
+    """The difference, 0 where it is what rounding makes of equal numbers."""
+    difference = first - second
+    difference[np.abs(difference) < _EQUAL_SCORES] = 0
+    return difference
+
+
+def _subtract_noise(noise: SamplingNoise, difference: Floats) -> Deviations:
+    """Noise of a score less that of the marginal: where the two are equal and move alike it is 0, whatever rounding makes of it."""
+    moved = noise.score - noise.others[noise.pair]
+    equal = np.flatnonzero(difference == 0)
+    moved[equal] = np.where(np.abs(moved[equal]) < _EQUAL_NOISE, 0, moved[equal])
+    return moved
+
+
+def _widen_interval(low: Floats, high: Floats, room: Floats, low_room: Floats) -> tuple[Floats, Floats]:
+    """The ends that skill has by one ceiling or the other: the `room` to the ceiling, and that to the lowered one, MIN_ROOM or more.
+
+    Where other questions and people might leave much less room, a ratio to it could be anything (Fieller 1954).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        more = np.maximum(np.where(np.isfinite(low_room), room / np.maximum(low_room, MIN_ROOM), 1), 1)
+    return np.minimum(low, low * more), np.maximum(high, high * more)
+
+
+def _count_unknown(grid: Grid) -> tuple[Floats, Floats]:
+    """Of each row the scored cells of which no n is known, though their references are, and all scored cells."""
+    scored = np.isfinite(grid.column("score"))
+    unknown = scored & np.isfinite(grid.column("uniform")) & np.isnan(grid.column("gini")) & np.isnan(grid.column("ceiling"))
+    ones = np.ones(len(scored))
+    return grid.totals(ones, unknown), grid.totals(ones, scored)
+
+
+def _write_skill_notes(
+    columns: Mapping[str, Floats], error: Floats, of_marginal: Chosen, no_end: Chosen, unknown: Floats, scored: Floats
+) -> list[list[str]]:
+    """Why a row has no skill or no worth, or skill no interval, in words; empty where it has all.
+
+    `no_end`: which rows have skill without an interval; `unknown`: of how many of its `scored` pairs no n is known.
+    """
+    why: list[list[str]] = [[] for _ in error]
+    no_ceiling, no_skill = np.isnan(columns["ceiling"]), np.isnan(columns["skill"])
+    no_worth = np.isnan(columns["worth"]) & ~np.isnan(error) & ~no_ceiling & ~of_marginal
+    for place in np.flatnonzero(no_skill | no_end | no_worth | (unknown > 0)):
+        if unknown[place]:
+            why[place].append(_describe_unknown(int(unknown[place]), int(scored[place])))
+        elif no_ceiling[place]:
+            why[place].append("no ceiling known")
+        elif no_skill[place]:
+            why[place].append("no skill: the answer of everybody else is not known, or it reaches the ceiling")
+        elif no_end[place]:
+            why[place].append(
+                "skill has no interval: the data do not show how far the ceiling lies above the answer of everybody else"
+            )
+        if no_worth[place]:
+            why[place].append("no worth: sampling noise alone explains the error")
+    return why
+
+
+def _describe_unknown(unknown: int, scored: int) -> str:
+    """What a row lacks where no n is known of some of its scored pairs, or of all."""
+    if unknown == scored:
+        return "the number of respondents is unknown: there is no ceiling, skill or worth, and intervals cover other questions only"
+    left = f"the number of respondents is unknown in {unknown:,} of {scored:,} pairs"
+    return f"{left}: ceiling, skill and worth cover the other pairs, and so does what intervals add for other people"
+
+
+SCORED = BoardSubject(
+    keys=KEYS,
+    metrics=METRICS,
+    distances=DISTANCES,
+    credits={credit.status: credit.score for credit in CREDITS},
+    corrected=CORRECTED,
+    references=("ceiling", "ceiling_low", "uniform", "others", "population"),
+    typical=("others", "population"),
+    facts={"n": "INTEGER", "gini": "DOUBLE"},
+    size=lambda level: ContextLevel(level).order,
+    of_observed=frozenset((POPULATION_MARGINAL, LEAVE_ONE_OUT, NEAREST_SEGMENTS, EMPIRICAL_BAYES, SHUFFLED_SEGMENT)),
+    marginal=POPULATION_MARGINAL,
+    reference=LEAVE_ONE_OUT,
+    ranked_from=10,  # segments: weval methodology 5.3
+    reliability=RELIABILITY,
+    reference_again="ingest the round again",
+    clusters=load_question_clusters,
+    noise=estimate_sampling_noise,
+    measures=compute_measures,
+    columns=ADDED,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyBoardOptions(BoardOptions):
+    """Which scores of surveys a board is made of: of these rounds, segments and context levels (none: all).
+
+    Under one condition (None: under each). `questions`: only so many of each round, `sample_segments`:
+    only so many segments of each, both as drawn; None: all. `non_answers`: also segments of
+    people who gave no answer; those named in `segments` always count.
+    """
+
+    subject: BoardSubject = SCORED
+    metric: str = "js"
+    rounds: tuple[str, ...] = ()
+    context_levels: tuple[str, ...] = ()
+    condition: str | None = None
+    segments: tuple[str, ...] = ()
+    questions: int | None = None
+    sample_segments: int | None = None
+    non_answers: bool = False
+
+    @property
+    def besides(self) -> str | None:
+        return " AND ".join(filter(None, (self.of_answers, self.sample.pairs_sql))) or None
+
+    @property
+    def people(self) -> list[str]:
+        """All segments of a round are of the same people. Where each question is asked of a few, two questions share them in equal segments."""
+        return list(self.subject.keys.space[: 1 if self.sample_segments is None else 2])
+
+    @property
+    def sample(self) -> Sample:
+        return Sample(self.questions, self.sample_segments)
+
+    @property
+    def of_answers(self) -> str | None:
+        """SQL: the segments that are not of people who gave no answer; None: all count."""
+        return None if self.non_answers or self.segments else f"NOT {NON_ANSWER_SQL}"
+
+    @property
+    def chosen(self) -> Mapping[str, Sequence[object]]:
+        """The values of key columns that count, by column; none: all."""
+        return {
+            "round": self.rounds,
+            "segment": self.segments,
+            "context_level": self.context_levels,
+            "condition": () if self.condition is None else (self.condition,),
+        }

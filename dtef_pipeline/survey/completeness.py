@@ -1,0 +1,179 @@
+"""Is a survey whole: what its own files say should be there and is not stops it, unless that is allowed."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.model import Finding, Survey
+from dtef_pipeline.survey.shares import SUM_TOLERANCE, Percentages, is_fractions, is_readable, sum_tolerance
+from dtef_pipeline.survey.validation import list_names
+from dtef_pipeline.text.quantity_words import format_count, list_first_names
+
+MISSING_QUESTIONS, MISSING_ATTRIBUTES = "missing-questions", "missing-attributes"
+ALLOWANCES = {MISSING_QUESTIONS: "--allow-missing-questions", MISSING_ATTRIBUTES: "--allow-missing-attributes"}
+"""Codes of findings that stop a survey, with the option of `dtef add` by which it goes on."""
+
+_NAMED_FIRST = 3
+_BROKEN_OFF = "What stands last has fewer rows than all others, so the file may have been cut"
+_WHAT_TO_DO = {
+    MISSING_QUESTIONS: f"the file may have been cut: put the whole one there, or add {ALLOWANCES[MISSING_QUESTIONS]} to go on "
+    "with what is there",
+    MISSING_ATTRIBUTES: f"the columns may have been renamed: give them their names back, or add {ALLOWANCES[MISSING_ATTRIBUTES]} "
+    "to go on without them",
+}
+
+_STORED_WITHOUT = "the round is stored without these segments"
+NEXT_STEPS = {
+    "lost-column": f"{_STORED_WITHOUT}: put their columns there and ingest again",
+    "no-counts-column": f"{_STORED_WITHOUT}: put their columns there and ingest again",
+    "unknown-column": f"{_STORED_WITHOUT}: name the columns as other rounds do, such as `O2: 26-35`, and ingest again; a value that is "
+    "right and new goes into dtef_pipeline/survey/vocabulary.toml (docs/how-to/add-a-survey.md, Segments)",
+}
+"""Codes of errors with which a round is stored, with what became of it and what to do."""
+
+_LEAST_SHORT_PAIRS = 2
+"""One pair that falls short is a fault of its own, such as a slip of the pen."""
+_OPTION_MAY_BE_MISSING = (
+    f"In some segments the percentages of these questions sum to less than {100 - SUM_TOLERANCE:g} %, those of most others always to "
+    "100, so an option may be missing and all their distributions wrong: compare with the questionnaire"
+)
+
+
+def require_whole_survey(survey: Survey, allowed: Collection[str] = ()) -> Survey:
+    """The survey, with what is missing and allowed as a warning among its findings, and without the questions that lack options.
+
+    `allowed`: codes of `ALLOWANCES`. Raises SurveyError for what is missing and not allowed.
+    """
+    findings = []
+    cut = _find_cut_questions(survey)
+    for finding in (
+        *survey.findings,
+        *_report_incomplete_questions(survey, cut),
+        *_report_short_questions(survey, cut),
+        *_check_broken_off(survey),
+    ):
+        if finding.code not in ALLOWANCES:
+            findings.append(finding)
+        elif finding.code in allowed:
+            findings.append(replace(finding, level="warning"))
+        else:
+            raise SurveyError(_describe_finding(finding, _describe_unread_columns(survey)), where=survey.path)
+    questions = tuple(q for q in survey.questions if q.id not in cut)
+    answers = tuple(a for a in survey.answers if a.question_id not in cut)
+    return replace(survey, questions=questions, answers=answers, findings=tuple(findings))
+
+
+def is_lacking_options(distributions: Iterable[tuple[Percentages, int | None]]) -> bool:
+    """Whether the rows of some options are gone, by the percentages and the respondents of each segment.
+
+    The percentages of segments with most of the respondents sum to less than 100, and none to more. Segments in which nobody
+    chose what is gone still sum to 100. Where a respondent could choose several options, some sum to more. Fractions say nothing of it.
+    """
+    known = [(shares, 1 if n is None else n) for shares, n in distributions if is_readable(shares) and not is_fractions(shares)]
+    tolerance = sum_tolerance(shares for shares, _ in known)
+    sums = [(_sum(shares), n) for shares, n in known]
+    short = sum(n for total, n in sums if 0 < total < 100 - tolerance)
+    return 2 * short > sum(n for total, n in sums if total > 0) and all(total <= 100 + tolerance for total, _ in sums)
+
+
+def report_cut_questions(texts: Iterable[str]) -> Finding:
+    """The finding on questions that lack options."""
+    message = (
+        f"In segments with most of the respondents the percentages of these questions sum to less than {100 - SUM_TOLERANCE:g} %, "
+        "so options are missing"
+    )
+    return Finding("error", MISSING_QUESTIONS, message, tuple(texts))
+
+
+def _sum(shares: Percentages) -> float:
+    return sum(p for p in shares if isinstance(p, float | int))
+
+
+def _find_cut_questions(survey: Survey) -> set[str]:
+    """Ids of the questions that lack options.
+
+    Where no pair of the survey reaches 100, its percentages are no percentages, and the quarantine says so.
+    """
+    answers: dict[str, list[tuple[Percentages, int | None]]] = defaultdict(list)
+    sizes = {s.key: s.n for s in survey.segments}
+    for answer in survey.answers:
+        answers[answer.question_id].append((answer.percentages, sizes[answer.segment] if answer.n is None else answer.n))
+    cut = {question_id for question_id, of_question in answers.items() if is_lacking_options(of_question)}
+    return cut if len(cut) < len(answers) or any(_is_whole(shares) for of in answers.values() for shares, _ in of) else set()
+
+
+def _is_whole(shares: Percentages) -> bool:
+    return is_readable(shares) and _sum(shares) >= 100 - sum_tolerance([shares])
+
+
+def _report_incomplete_questions(survey: Survey, cut: Collection[str]) -> list[Finding]:
+    """Questions that nobody answers, and those of the ids `cut`."""
+    answered = {answer.question_id for answer in survey.answers}
+    unanswered = tuple(q.text for q in survey.questions if q.id not in answered)
+    found = [
+        Finding("error", MISSING_QUESTIONS, "No segment has an answer to these questions", unanswered),
+        report_cut_questions(q.text for q in survey.questions if q.id in cut),
+    ]
+    return [finding for finding in found if finding.items]
+
+
+def _report_short_questions(survey: Survey, cut: Collection[str]) -> list[Finding]:
+    """The questions that may lack an option which few chose: only they fall short of 100, in some segments, and none is above it.
+
+    Where as many questions fall short as do not, or some are above, numbers are rounded or entered so.
+    """
+    shares: dict[str, list[Percentages]] = defaultdict(list)
+    for answer in survey.answers:
+        if answer.question_id not in cut and is_readable(answer.percentages):
+            shares[answer.question_id].append(answer.percentages)
+    most = {question_id: sum_tolerance(of) for question_id, of in shares.items()}
+    sums = {question_id: [_sum(each) - 100 for each in of] for question_id, of in shares.items()}
+    short = {question_id: sum(-100 < off < -most[question_id] for off in of) for question_id, of in sums.items()}
+    fallen = [q for q in survey.questions if short.get(q.id)]
+    above = any(off > most[question_id] for question_id, of in sums.items() for off in of)
+    if above or 2 * len(fallen) >= len(sums):
+        return []
+    items = tuple(
+        f"{short[q.id]} of {format_count(len(sums[q.id]), 'segment')}: {q.text}"
+        for q in fallen
+        if short[q.id] >= _LEAST_SHORT_PAIRS
+    )
+    return [Finding("warning", "option-may-be-missing", _OPTION_MAY_BE_MISSING, items)] if items else []
+
+
+def _check_broken_off(survey: Survey) -> list[Finding]:
+    """Whether the file seems to end within its last segment, or its last question, whichever its rows are ordered by."""
+    if not survey.answers:
+        return []
+    last = survey.answers[-1]
+    questions, segments = Counter(a.segment for a in survey.answers), Counter(a.question_id for a in survey.answers)
+    texts = {q.id: q.text for q in survey.questions}
+    ends = [
+        _describe_fewest(questions, last.segment, last.segment, "question"),
+        _describe_fewest(segments, last.question_id, texts[last.question_id], "segment"),
+    ]
+    items = tuple(filter(None, ends))
+    return [Finding("warning", "fewer-rows-at-the-end", _BROKEN_OFF, items)] if items else []
+
+
+def _describe_fewest(counts: Counter[str], last: str, name: str, noun: str) -> str | None:
+    others = [number for key, number in counts.items() if key != last]
+    if not others or counts[last] >= min(others):
+        return None
+    return f"{name}: {format_count(counts[last], noun)}, all others at least {min(others)}"
+
+
+def _describe_unread_columns(survey: Survey) -> str:
+    """The columns that nothing is known of, for a message: they may be what is missing."""
+    items = [item for f in survey.findings if f.code in ("unknown-column", "unheard-column") for item in f.items]
+    return f"; columns that were not read: {list_names(items)}" if items else ""
+
+
+def _describe_finding(finding: Finding, unread: str) -> str:
+    """`<message>: 68 questions: A?; B?; C? and 65 more; ...`: what is missing, and what to do."""
+    noun = finding.code.removeprefix("missing-").removesuffix("s")
+    named = list_first_names(finding.items, _NAMED_FIRST, "; ")
+    return f"{finding.message}: {format_count(len(finding.items), noun)}: {named}{unread}; {_WHAT_TO_DO[finding.code]}"

@@ -1,0 +1,367 @@
+"""From a survey as read to the tables of the pipeline: observed distributions with their references, quarantine, findings."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.identity import normalize_text
+from dtef_pipeline.survey.answer_scales.batteries import assign_batteries
+from dtef_pipeline.survey.answer_scales.scales import detect_scale
+from dtef_pipeline.survey.attributes import canonical, is_non_answer, load_vocabulary
+from dtef_pipeline.survey.identity import make_question_key
+from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
+from dtef_pipeline.survey.quarantine import check_whole_segment, make_no_respondents_fault, pair_fault
+from dtef_pipeline.survey.question_draw import draw_order, draw_segment_order
+from dtef_pipeline.survey.shares import Percentages, sum_tolerance
+from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
+from dtef_pipeline.text.quantity_words import format_count
+
+MIN_N = 10
+"""Smallest number of respondents behind a distribution that is used."""
+
+CIRCULAR_SHARE = 0.8
+"""A question defines an attribute when the segments of it give their own values at least this share on average."""
+
+SHUFFLE_SEED = 20_240_917
+"""Default seed of the `shuffled` reference: which other segment stands in for a segment."""
+
+_N_UNKNOWN = (
+    "The file does not state how many people answered: these pairs are scored and ranked, and what needs n (ceilings, skill, corrected "
+    "errors, tests of gaps, intervals for other people) is empty"
+)
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ObservedRound:
+    """The three tables of one round, in the schemas of `dtef_pipeline.survey.tables`."""
+
+    responses: pa.Table
+    quarantine: pa.Table
+    findings: pa.Table
+
+
+@dataclass(frozen=True)
+class _Usable:
+    """An answer that passed: its places in the survey's segments and questions, and its number of respondents, where it is known."""
+
+    segment: int
+    question: int
+    answer: Answer
+    n: int | None
+    n_effective: float | None
+
+
+@dataclass(frozen=True)
+class _References:
+    """What is known of one question: for each answering segment the observed and the reference distributions."""
+
+    observed: Floats
+    population: Floats | None
+    population_n: int | None
+    others: Floats
+    others_n: Sequence[int | None]
+    has_others: npt.NDArray[np.bool_]
+    shuffled: Ints  # row of the segment that stands in
+    circular: npt.NDArray[np.bool_]
+
+
+def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED) -> ObservedRound:
+    """Check every pair, and give each usable one its reference distributions.
+
+    `population` is the n-weighted mean over all usable segments that answered the question, and None where that is one segment alone,
+    whose own answer it would be; `others` the same over the other usable segments of the segment's attribute; in either, segments count
+    alike where the n of one is unknown. `shuffled` is the answer of any other segment, drawn with `seed`.
+    Rows follow the survey's order of segments, then questions.
+    """
+    usable, quarantined = _split_usable(survey, min_n)
+    references, places = _compute_all_references(survey, usable, seed)
+    responses = _build_responses(survey, usable, references, places)
+    findings = [*survey.findings, *_check_own_observations(survey, responses)]
+    return ObservedRound(
+        responses,
+        pa.Table.from_pylist(quarantined, schema=SURVEY_QUARANTINE),
+        pa.Table.from_pylist([_make_survey_finding_row(survey.round, f) for f in findings], schema=SURVEY_FINDINGS),
+    )
+
+
+def _split_usable(survey: Survey, min_n: int) -> tuple[list[_Usable], list[dict[str, Any]]]:
+    """The usable pairs and the quarantine rows, both in survey order."""
+    places = {q.id: i for i, q in enumerate(survey.questions)}
+    by_segment: dict[str, list[Answer]] = defaultdict(list)
+    shares: dict[str, list[Percentages]] = defaultdict(list)
+    for answer in survey.answers:
+        by_segment[answer.segment].append(answer)
+        shares[answer.question_id].append(answer.percentages)
+    tolerance = {question_id: sum_tolerance(of_question) for question_id, of_question in shares.items()}
+    usable: list[_Usable] = []
+    quarantined: list[dict[str, Any]] = []
+    for index, segment in enumerate(survey.segments):
+        answers = sorted(by_segment[segment.key], key=lambda a: places[a.question_id])
+        has_data = any(p is not None for a in answers for p in a.percentages)
+        size = _find_segment_size(segment, answers)
+        if not has_data and not size:
+            continue  # no respondent of this kind took part
+        if fault := check_whole_segment(size, has_data, min_n):
+            quarantined.append(_make_quarantine_row(survey, segment.key, fault.reason, fault.detail, size, None))
+            continue
+        for a in answers:
+            question = places[a.question_id]
+            n = a.n if a.n is not None else size
+            options = len(survey.questions[question].options)
+            fault = pair_fault(a.percentages, options, n, min_n, tolerance[a.question_id])
+            if n is None and survey.requires_n:
+                fault = make_no_respondents_fault(min_n)
+            if fault:
+                quarantined.append(_make_quarantine_row(survey, segment.key, fault.reason, fault.detail, n, a))
+            else:
+                usable.append(_Usable(index, question, a, n, _find_effective_n(segment, a, n)))
+    return usable, quarantined
+
+
+def _find_effective_n(segment: Segment, answer: Answer, n: int | None) -> float | None:
+    """Effective respondents to the question: as stated, or else by the design effect of the segment; None where neither says it."""
+    if answer.n_effective is not None or segment.n_effective is None:
+        return answer.n_effective
+    return segment.n_effective * n / segment.n if n is not None and segment.n else segment.n_effective
+
+
+def _find_segment_size(segment: Segment, answers: Sequence[Answer]) -> int | None:
+    """Respondents of a segment: what it states, or more where one of its questions has more.
+
+    None: it states nothing, and neither does a question that it answered. The n of one question says nothing of another, which may have
+    been asked of a part of the segment.
+    """
+    if segment.n is None and any(a.n is None and any(p is not None for p in a.percentages) for a in answers):
+        return None
+    return max((n for n in (segment.n, *(a.n for a in answers)) if n is not None), default=None)
+
+
+def _make_quarantine_row(
+    survey: Survey, key: str, reason: str, detail: str, n: int | None, answer: Answer | None
+) -> dict[str, Any]:
+    return {
+        "round": survey.round,
+        "segment": key,
+        "question_id": answer.question_id if answer else None,
+        "reason": reason,
+        "detail": detail,
+        "n": n,
+        "percentages": [None if isinstance(p, Unreadable) else p for p in answer.percentages] if answer else None,
+        "file": answer.file if answer else survey.path,
+        "line": answer.line if answer else None,
+    }
+
+
+def _compute_all_references(
+    survey: Survey, usable: Sequence[_Usable], seed: int
+) -> tuple[list[_References], list[tuple[int, int]]]:
+    """References of each question, and where each usable pair stands in them: (question, row)."""
+    by_question: list[list[_Usable]] = [[] for _ in survey.questions]
+    places = []
+    for pair in usable:
+        places.append((pair.question, len(by_question[pair.question])))
+        by_question[pair.question].append(pair)
+    references = [
+        _compute_references(question, pairs, survey.segments, np.random.default_rng([seed, index]))
+        for index, (question, pairs) in enumerate(zip(survey.questions, by_question, strict=True))
+    ]
+    return references, places
+
+
+def _compute_references(
+    question: Question, pairs: Sequence[_Usable], segments: Sequence[Segment], rng: np.random.Generator
+) -> _References:
+    answering = [segments[p.segment] for p in pairs]
+    percentages = np.array([p.answer.percentages for p in pairs], dtype=np.float64).reshape(len(pairs), len(question.options))
+    observed = percentages / percentages.sum(axis=1, keepdims=True)
+    known = np.array([p.n is not None for p in pairs], dtype=bool)
+    n = np.array([p.n or 0 for p in pairs], dtype=np.int64)
+    attributes = np.array([s.attribute for s in answering], dtype=object)
+    same = (attributes[:, None] == attributes[None, :]) & ~np.eye(len(pairs), dtype=bool)
+    all_known = ~(same & ~known).any(axis=1)
+    weights = np.where(all_known[:, None], same * n, same)
+    population = _normalise_rows((n if known.all() else np.ones_like(n)) @ observed) if len(pairs) > 1 else None
+    return _References(
+        observed=observed,
+        population=population,
+        population_n=int(n.sum()) if known.all() else None,
+        others=_normalise_rows(weights @ observed),
+        others_n=[int(total) if is_known else None for total, is_known in zip(same @ n, all_known, strict=True)],
+        has_others=weights.any(axis=1),
+        shuffled=_draw_other_rows(len(pairs), rng),
+        circular=_is_circular(question, answering, observed),
+    )
+
+
+def _normalise_rows(weights: Floats) -> Floats:
+    """Rows that sum to 1; rows of zeros stay."""
+    total = weights.sum(axis=-1, keepdims=True)
+    normalised: Floats = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    return normalised
+
+
+def _draw_other_rows(count: int, rng: np.random.Generator) -> Ints:
+    """For each row another one, all equally likely; the row itself where it is the only one."""
+    if count < 2:
+        return np.zeros(count, dtype=np.int64)
+    drawn = rng.integers(count - 1, size=count)
+    return drawn + (drawn >= np.arange(count))
+
+
+def _is_circular(question: Question, answering: Sequence[Segment], observed: Floats) -> npt.NDArray[np.bool_]:
+    """True for the segments whose own attribute the question defines.
+
+    Its options name the value of every answering segment of the attribute, and these give their own values at least
+    `CIRCULAR_SHARE` on average. A single segment proves that only for a known attribute: a yes/no question must not be caught.
+    """
+    circular = np.zeros(len(answering), dtype=bool)
+    parts: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for row, s in enumerate(answering):
+        for attribute, value in s.parts:
+            parts[attribute].append((row, value))
+    for attribute, members in parts.items():
+        options = {_strip_full_stop(canonical(attribute, option)): i for i, option in enumerate(question.options)}
+        own = [(row, options.get(_strip_full_stop(canonical(attribute, value)))) for row, value in members]
+        distinct = len({value for _, value in members})
+        shares = [observed[row, i] for row, i in own if i is not None]
+        if len(shares) == len(own) and np.mean(shares) >= CIRCULAR_SHARE and (distinct > 1 or attribute in load_vocabulary()):
+            circular[[row for row, _ in own]] = True
+    return circular
+
+
+def _strip_full_stop(text: str) -> str:
+    """Text by which an option is recognised as a segment's value: a full stop behind it does not matter."""
+    return normalize_text(text).rstrip(".,;: ")
+
+
+def _build_responses(
+    survey: Survey, usable: Sequence[_Usable], references: Sequence[_References], places: Sequence[tuple[int, int]]
+) -> pa.Table:
+    def pick_references(name: str) -> list[Any]:
+        return [getattr(references[question], name)[row] for question, row in places]
+
+    stand_ins = [
+        (question, other if other != row else None)
+        for (question, row), other in zip(places, pick_references("shuffled"), strict=True)
+    ]
+    segment_of = {place: survey.segments[p.segment].key for place, p in zip(places, usable, strict=True)}
+    columns = {
+        **_build_segment_columns(survey, [p.segment for p in usable]),
+        **_build_question_columns(survey, references, [p.question for p in usable]),
+        "observed": pick_references("observed"),
+        "n": [p.n for p in usable],
+        "n_source": [None if p.n is None else "segment" if p.answer.n is None else "question" for p in usable],
+        "n_effective": [p.n_effective for p in usable],
+        "segment_n": _list_sizes(survey, usable),
+        "circular": pick_references("circular"),
+        "population": [references[question].population for question, _ in places],
+        "population_n": [references[question].population_n for question, _ in places],
+        "others": [o if has else None for o, has in zip(pick_references("others"), pick_references("has_others"), strict=True)],
+        "others_n": pick_references("others_n"),
+        "shuffled": [None if row is None else references[question].observed[row] for question, row in stand_ins],
+        "shuffled_segment": [None if row is None else segment_of[question, row] for question, row in stand_ins],
+    }
+    columns["segment_order"] = draw_segment_order(survey.round, _build_draw_frame(columns))
+    arrays = [c if isinstance(c := columns[f.name], pa.Array) else pa.array(c, type=f.type) for f in SURVEY_RESPONSES]
+    return pa.Table.from_arrays(arrays, schema=SURVEY_RESPONSES)
+
+
+def _build_draw_frame(columns: Mapping[str, Any]) -> pd.DataFrame:
+    """What `segment_order` goes by."""
+    names = ("battery", "question_id", "attribute", "segment")
+    put_off = np.array(columns["circular"], dtype=bool) | np.array(columns["non_answer"], dtype=bool)
+    return pd.DataFrame({name: pd.Series(columns[name], dtype=str) for name in names}).assign(put_off=put_off)
+
+
+def _build_segment_columns(survey: Survey, rows: Sequence[int]) -> dict[str, Any]:
+    segments = [survey.segments[i] for i in rows]
+    return {
+        "round": [survey.round] * len(rows),
+        "segment": [s.key for s in segments],
+        "attribute": [s.attribute for s in segments],
+        "value": [s.value for s in segments],
+        "non_answer": [is_non_answer(s.key) for s in segments],
+    }
+
+
+def _list_sizes(survey: Survey, usable: Sequence[_Usable]) -> list[int | None]:
+    """The segment's size beside each pair: as stated, but never below the n of one of its questions; None where nothing is known of it."""
+    sizes = [s.n or 0 for s in survey.segments]
+    for p in usable:
+        sizes[p.segment] = max(sizes[p.segment], p.n or 0)
+    return [sizes[p.segment] or None for p in usable]
+
+
+def _build_question_columns(survey: Survey, references: Sequence[_References], rows: Sequence[int]) -> dict[str, Any]:
+    """What is the same for all segments, made once per question and spread over the rows."""
+    questions, named, duplicates = survey.questions, assign_batteries(survey.questions), _find_duplicates(survey.questions)
+    scales = [detect_scale(q.options, q.scale, roles=q.roles, positions=q.positions) for q in questions]
+    per_question: dict[str, list[Any]] = {
+        "question_id": [q.id for q in questions],
+        "question_order": list(range(len(questions))),
+        "question_text": [q.text for q in questions],
+        "options": [list(q.options) for q in questions],
+        "scale": [s.kind for s in scales],
+        "scale_reason": [s.reason for s in scales],
+        "dont_know": [list(s.dont_know) for s in scales],
+        "positions": [s.positions for s in scales],
+        "duplicate_of": duplicates,
+        "battery": named,
+        "draw_order": draw_order(survey.round, named, duplicates, [of.circular for of in references]),
+    }
+    indices = pa.array(rows, type=pa.int64())
+    return {name: pa.array(c, type=SURVEY_RESPONSES.field(name).type).take(indices) for name, c in per_question.items()}
+
+
+def _find_duplicates(questions: Sequence[Question]) -> list[str | None]:
+    """For each question the id of the first one of the round with the same text and options."""
+    first: dict[tuple[str, ...], str] = {}
+    found: list[str | None] = []
+    for q in questions:
+        key = make_question_key(q.text, q.options)
+        found.append(first.get(key))
+        first.setdefault(key, q.id)
+    return found
+
+
+def _check_own_observations(survey: Survey, responses: pa.Table) -> Iterator[Finding]:
+    """What only the numbers show."""
+    texts: Mapping[str, str] = {q.id: q.text for q in survey.questions}
+    circular = sorted(set(responses.filter(responses["circular"])["question_id"].to_pylist()))
+    duplicates = sorted(q.id for q, d in zip(survey.questions, _find_duplicates(survey.questions), strict=True) if d)
+    if circular:
+        message = "These questions define segments; for those segments they are left out of the boards and never context."
+        yield Finding("info", "circular-question", message, tuple(texts[i] for i in circular))
+    if duplicates:
+        message = "Asked before in the same round, with the same text and options."
+        yield Finding("info", "duplicate-question", message, tuple(texts[i] for i in duplicates))
+    if unknown := responses["n"].null_count:
+        yield Finding("warning", "n-unknown", _N_UNKNOWN, (f"{unknown:,} of {format_count(len(responses), 'pair')}",))
+    if silent := sorted(set(responses.filter(responses["non_answer"])["segment"].to_pylist())):
+        message = (
+            "These segments are of people who gave no answer; they are left out of the boards unless asked for (--non-answers)."
+        )
+        yield Finding("warning", "non-answer-segment", message, tuple(silent))
+    if responses.num_rows == 0:
+        yield Finding("error", "nothing-usable", "All pairs are in quarantine; its reasons say why.")
+
+
+def _make_survey_finding_row(round_id: str, finding: Finding) -> dict[str, Any]:
+    return {
+        "round": round_id,
+        "level": finding.level,
+        "code": finding.code,
+        "message": finding.message,
+        "items": list(finding.items),
+    }

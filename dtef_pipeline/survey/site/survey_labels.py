@@ -1,0 +1,151 @@
+"""What pages call things: baselines, ways of asking, attributes and segments in words that need no key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pandas as pd
+
+from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.report.terminal import rename_variants
+from dtef_pipeline.survey.baselines.names import (
+    DIRICHLET,
+    EMPIRICAL_BAYES,
+    LEAVE_ONE_OUT,
+    NEAREST_SEGMENTS,
+    POPULATION_MARGINAL,
+    PREVIOUS_ROUND,
+    SHUFFLED_SEGMENT,
+    UNIFORM,
+)
+from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.blueprint.wording import format_attribute
+from dtef_pipeline.survey.boards.ways_of_asking import Way
+
+METRIC_NAMES: Mapping[str, str] = {
+    "js": "Jensen-Shannon",
+    "cosine": "Cosine",
+    "emd": "Earth mover",
+    "emd_normalized": "Earth mover on the scale",
+    "tv": "Total variation",
+    "mae": "Mean error",
+    "top_hit": "Top answer",
+    "l2_corrected": "Squared error",
+    "rps_corrected": "Ranked error",
+}
+"""What each metric is called."""
+_METRIC_OF_BOARD = re.compile(r"(\w+) \[context (all|[0-9]{1,6}), (.+)\]")
+_WAY_OF_ASKING = re.compile(r"context (all|[0-9]{1,6})(?:, asked as (.+))?")
+BASELINE_WORDS: Mapping[str, str] = {
+    LEAVE_ONE_OUT: "answer of everybody else",
+    POPULATION_MARGINAL: "answer of everybody",
+    EMPIRICAL_BAYES: "answer of everybody else, corrected by the context",
+    NEAREST_SEGMENTS: "answer of the most similar groups",
+    PREVIOUS_ROUND: "answer of the previous round",
+    SHUFFLED_SEGMENT: "answer of some other group",
+    UNIFORM: "uniform answer",
+    DIRICHLET: "random answer",
+}
+"""What each baseline predicts."""
+EVERYBODY_ELSE = BASELINE_WORDS[LEAVE_ONE_OUT]
+A_PERFECT_MODEL = "perfect model"
+
+_TASK_WORDS = {
+    "distribution": "asked directly",
+    "shift": "given the answer of everybody",
+    "synthetic-individuals": "answered as {} imagined people",
+    "batch": "{} questions in one prompt",
+}
+_FORMAT_WORDS = {"distribution-context": "context beside the answer of everybody", "narrative": "context as prose"}
+_PLAIN_FLAG_WORDS = {
+    "population": "about everybody",
+    "cot": "reasoning first",
+    "structured": "answer as JSON",
+    "reversed": "options reversed",
+    "random": "context drawn at random",
+    "show-n": "group sizes shown",
+}
+_NUMBER_FLAG_WORDS = {
+    "rotated": "options rotated by {}",
+    "system": "system prompt {}",
+    "seed": "seed {}",
+    "tokens": "at most {} tokens",
+    "reserve": "{} tokens for the answer",
+}
+
+
+def format_condition(condition: str) -> str:
+    """`distribution/narrative+cot` in words: `asked directly, context as prose, reasoning first`."""
+    head, *flags = condition.split("+")
+    named, _, form = head.partition("/")
+    task, _, number = named.partition("=")
+    return ", ".join(
+        filter(None, [_TASK_WORDS.get(task, task).format(number), _FORMAT_WORDS.get(form, ""), *map(_format_flag, flags)])
+    )
+
+
+def _format_flag(flag: str) -> str:
+    name, _, value = flag.replace("rotated-", "rotated=").partition("=")
+    return _NUMBER_FLAG_WORDS[name].format(value) if name in _NUMBER_FLAG_WORDS else _PLAIN_FLAG_WORDS.get(flag, flag)
+
+
+def format_way_heading(way: Way, several: bool) -> str:
+    """`With 5 context questions`; where conditions are `several`, also how it was asked."""
+    heading = ContextLevel(way.level).heading
+    return f"{heading}, {format_condition(way.condition)}" if several else heading
+
+
+def map_variant_names(board: pd.DataFrame) -> dict[str, str]:
+    """What each variant of a board is called on pages; a model of several variants is called by its variant."""
+    apart = rename_variants(board[["model", "model_variant"]].astype(str).drop_duplicates())
+    return {
+        variant: format_baseline_name(model) if is_computed(variant) else model
+        for model, variant in zip(apart["model"], apart["model_variant"], strict=True)
+    }
+
+
+def format_baseline_name(model: str) -> str:
+    """`Answer of everybody else`; one of several seeds says which."""
+    name, _, settings = model.partition("[")
+    words = BASELINE_WORDS.get(name)
+    if words is None:
+        return model
+    return f"{words[0].upper()}{words[1:]}" + (f" ({settings.removesuffix(']')})" if settings else "")
+
+
+def format_segment_label(attribute: str, value: str) -> str:
+    """`Kenya`; of other attributes than countries with what the value is of: `Age: 18-25`."""
+    return value if attribute == "country" else f"{format_attribute(attribute)}: {value}"
+
+
+def part_words(key: str) -> str:
+    """`GD4, Kenya` of the partition `GD4/country:kenya`; `GD4` of a round."""
+    round, _, segment = key.partition("/")
+    attribute, _, value = segment.partition(":")
+    if not value:
+        return key
+    plain = re.sub(r"(?<![0-9])-|-(?![0-9])", " ", value)
+    shown = plain.title() if attribute == "country" else f"{plain[:1].upper()}{plain[1:]}"
+    return f"{round}, {format_segment_label(attribute, shown)}"
+
+
+def ranked_metric_words(metric: str) -> str:
+    """`js`, or `js [context 5, distribution]`, as preference names what it is compared with, in words."""
+    found = _METRIC_OF_BOARD.fullmatch(metric)
+    if found is None:
+        return METRIC_NAMES.get(metric, metric)
+    return f"{METRIC_NAMES.get(found[1], found[1])}, {asked_words(found[2], found[3])}"
+
+
+def asked_words(level: str, condition: str) -> str:
+    """`with 5 context questions, asked directly`."""
+    return f"{ContextLevel(level).heading.lower()}, {format_condition(condition)}"
+
+
+def watched_words(way: str) -> str:
+    """`with 5 context questions, asked directly` of `context 5, asked as distribution`, as the tables of drift name a way of asking."""
+    found = _WAY_OF_ASKING.fullmatch(way)
+    if found is None:
+        return way
+    return asked_words(found[1], found[2]) if found[2] else ContextLevel(found[1]).heading.lower()

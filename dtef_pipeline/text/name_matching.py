@@ -1,0 +1,34 @@
+"""Names that are known: those that fit patterns, and the message about one that fits none."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.text.quantity_words import list_first_names
+
+_MOST = 8
+
+
+def list_nearest(word: str, known: Iterable[str], most: int = _MOST, describe: Callable[[str], str] = str) -> str:
+    """The known names that are most like the word, and some others: `gpt-4.1, grok-4.20, ... and 22 more`. `none` where none is known.
+
+    At most `most` names, each as it is `told`.
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, n=3)
+    names = [*near, *(name for name in names if name not in near)]
+    return list_first_names([*map(describe, names[:most]), *names[most:]], most) or "none"
+
+
+def filter_by_patterns(known: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
+    """Those that fit any of the patterns, in their order; all without one. Raises ConfigError for a pattern that fits none.
+
+    `given_as`: what the patterns are called where they are given.
+    """
+    for pattern in patterns:
+        if not any(fnmatchcase(one, pattern) for one in known):
+            raise ConfigError(f"{given_as} {pattern!r} fits none; known: {list_nearest(pattern, known)}")
+    return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]

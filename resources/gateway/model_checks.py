@@ -1,0 +1,112 @@
+"""Whether models can be asked, as far as that is known without a call: a key, a package, a price."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from dtef_pipeline.asking.addresses import redact_address
+from dtef_pipeline.asking.models import IMPORTED, ModelSpec
+from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.errors import ConfigError, GatewayError
+from dtef_pipeline.text.name_matching import list_nearest
+from resources.gateway.budget import Accounts
+from resources.gateway.direct_transport import is_direct
+from resources.gateway.litellm_transport import LitellmTransport
+from resources.gateway.local_model import LocalTransport
+from resources.gateway.prices import price
+from resources.gateway.request_settings import find_provider_problem, find_sent_problem, is_translated, refuse_same_sent
+from resources.gateway.transport import Scrubber
+from resources.responses.store import ResponseStore
+
+ONLY_STORED = "only its stored responses are used, and there is none to this prompt"
+
+
+def refuse(problems: Mapping[str, str | None]) -> None:
+    """Raises GatewayError when there is a problem. `problems`: by model name; None: there is none."""
+    if found := [f"{name}: {problem}" for name, problem in problems.items() if problem]:
+        raise GatewayError(f"nothing was asked, because not every model can be: {'; '.join(found)}")
+
+
+def find_missing_imported(wanted: Mapping[str, Request], known: Collection[str]) -> dict[str, Failure]:
+    """By request key, of what is wanted and not known, the requests that nobody can be asked: their models' responses were made elsewhere."""
+    absent = {key: one for key, one in wanted.items() if one.model.is_imported and key not in known}
+    return {key: Failure(key, f"{one.model.name} is imported: {ONLY_STORED}", 0, "missing") for key, one in absent.items()}
+
+
+def refuse_absent_imported(models: Iterable[ModelSpec], snapshot: str, store: ResponseStore) -> None:
+    """Raises ConfigError for an imported model of which nothing was imported in the snapshot, as where its name is misspelled."""
+    for spec in models:
+        if spec.is_imported and not store.has(spec.variant, snapshot):
+            known = [one.name for one in store.models(snapshot) if one.variant.startswith(IMPORTED)]
+            raise ConfigError(
+                f"model {spec.name}: no responses of it were imported in snapshot {snapshot!r}; there are: {list_nearest(spec.name, known)}; "
+                "`dtef import responses FILE` adds some"
+            )
+
+
+def find_quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
+    """What is missing before the model can be asked; None: nothing, as far as a quick look tells.
+
+    litellm, whose import takes seconds, is consulted only where neither the models file nor the usual name of the provider's key tells.
+    """
+    if spec.is_computed or spec.is_imported:
+        return None
+    if spec.is_local:
+        return LocalTransport().problem(spec)
+    if problem := find_provider_problem(spec):
+        return problem
+    usual = f"{spec.model.partition('/')[0].upper()}_API_KEY"
+    if not spec.api_key_env and not spec.api_base and environ.get(usual, "").strip():
+        return None
+    return LitellmTransport(environ).problem(spec)
+
+
+def refuse_early(
+    models: Iterable[ModelSpec],
+    snapshot: str,
+    accounts: Accounts,
+    store: ResponseStore,
+    environ: Mapping[str, str],
+    *,
+    look_up_prices: bool = False,
+) -> None:
+    """What the gateway would refuse before its first call, told before prompts are made for it.
+
+    Models of which the snapshot has responses are left to the gateway: all that is wanted of them may be stored already. `look_up_prices`:
+    whether prices are looked up in litellm's list, too, whose import takes seconds; a model at an address of its own is not in it.
+
+    Raises:
+        GatewayError: a model that must be asked cannot be: no key, no package, settings that the provider refuses, no price under a limit in
+            dollars; or two models would send the same request.
+    """
+    asked = [spec for spec in models if not (spec.is_computed or spec.is_imported)]
+    problems = {spec.name: problem for spec in asked if (problem := find_quick_problem(spec, environ))}
+    looked_at = [spec for spec in asked if (spec.api_base or look_up_prices) and accounts.is_price_needed(spec.name)]
+    unpriced = [spec for spec in looked_at if price(spec) is None]
+    new = {spec.name for spec in asked if (spec.name in problems or spec in unpriced) and not store.has(spec.variant, snapshot)}
+    refuse({name: problem for name, problem in problems.items() if name in new})
+    never = [spec for spec in asked if is_translated(spec) and not store.has(spec.variant, snapshot)]
+    refuse({spec.name: find_sent_problem(spec) for spec in never})
+    refuse_same_sent(asked if never else (), never)
+    accounts.refuse_unpriced((spec, None) for spec in unpriced if spec.name in new)
+
+
+class ModelRoute(NamedTuple):
+    """The way to one model."""
+
+    transport: Literal["direct", "litellm", "local", ""]
+    """`local`: the model is in this process. Empty: nobody is asked."""
+    address: str
+    """Of a server of one's own (`api_base`); empty: the provider's, or none."""
+
+
+def resolve_route(spec: ModelSpec, environ: Mapping[str, str]) -> ModelRoute:
+    """The way to a model, in which no password and no key of the environment is shown."""
+    if spec.is_computed or spec.is_imported:
+        return ModelRoute("", "")
+    if spec.is_local:
+        return ModelRoute("local", "")
+    # Shortened before the scrubber cuts it, and again, as that writes [key] for what was left out.
+    address = redact_address(Scrubber(environ, [spec])(redact_address(spec.api_base))) if spec.api_base else ""
+    return ModelRoute("direct" if is_direct(spec) else "litellm", address)

@@ -1,0 +1,112 @@
+"""Players who played other games than others: said on boards, and compared on what all have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.games.common_games import add_game_coverage, compute_shared_results
+from dtef_pipeline.games.persona_results import ALL_OPPONENTS, compute_game_results
+from dtef_pipeline.games.site.boards import build_board
+from dtef_pipeline.games.site.game_labels import GameDocuments
+from dtef_pipeline.games.site.league_rows import ScenarioResults, load_scenario_results
+from dtef_pipeline.games.site.metric_tables import build_same_games_section
+from dtef_pipeline.games.tables import EPISODES
+from dtef_pipeline.report.row_reader import StoredRows
+from dtef_pipeline.site.content import Table
+from tests.made.made_scores import connected_scores, scored_games
+
+FEW, MANY = range(1, 4), range(1, 7)
+
+
+def lopsided() -> list[dict[str, Any]]:
+    """`wide` meets two opponents on six seeds; `small` one of them on three, where everybody wins much."""
+    rng = np.random.default_rng(4)
+    rows = list(scored_games("wide", "baseline/a", {seed: (10 - seed, rng.integers(-2, 3)) for seed in MANY}))
+    rows += scored_games("wide", "baseline/b", dict.fromkeys(MANY, (-5, -3)))
+    return rows + list(scored_games("small", "baseline/a", dict.fromkeys(FEW, (4, 1, 2, 1))))
+
+
+def mean_by_hand(rows: list[dict[str, Any]], player: str, items: set[str]) -> float:
+    return float(np.mean([row["total"] for row in rows if row["model"] == player and row["item_id"] in items]))
+
+
+def overall(results: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    return {row["model"]: row for row in results[results["opponent"] == ALL_OPPONENTS].to_dict("records")}
+
+
+def test_a_player_that_lacks_games_is_marked_with_what_it_lacks() -> None:
+    connection = connected_scores(lopsided())
+    results = compute_game_results(connection).to_pandas()
+    found = add_game_coverage(connection, results)
+    by_player = overall(found)
+    assert by_player["wide"]["coverage"] == 1
+    assert by_player["wide"]["games_note"] == ""
+    assert by_player["small"]["coverage"] == pytest.approx(6 / 24)
+    assert by_player["small"]["games_note"] == "it played 6 of 24 games, on 3 of 6 seeds, against 1 of 2 opponents"
+    met = found[(found["model"] == "small") & (found["opponent"] == "baseline/a")].iloc[0]
+    assert met["games_note"] == "it played 6 of 12 games, on 3 of 6 seeds"
+    alone = add_game_coverage(connection, results[results["model"] == "small"])
+    assert set(alone["coverage"]) == {1.0}
+
+
+def test_shared_games_are_those_that_every_player_has_and_the_order_may_turn() -> None:
+    rows = lopsided()
+    connection = connected_scores(rows)
+    results = compute_game_results(connection).to_pandas()
+    own = overall(results)
+    items = {f"{seed}/{seat}/baseline/a" for seed in FEW for seat in (0, 1)}
+    found = overall(compute_shared_results(connection, results))
+    assert own["small"]["mean"] > own["wide"]["mean"]
+    assert found["small"]["mean"] < found["wide"]["mean"]
+    for player in ("small", "wide"):
+        assert found[player]["mean"] == pytest.approx(mean_by_hand(rows, player, items))
+        assert found[player]["n_clusters"] == 3
+    assert set(results["n_clusters"]) == {3, 6}, "results of all games stay as they are"
+
+
+def test_players_without_a_common_game_have_no_shared_rows() -> None:
+    rows = [*scored_games("one", "baseline/a", {1: (1, 2)}), *scored_games("other", "baseline/a", {2: (1, 2)})]
+    connection = connected_scores(rows)
+    results = compute_game_results(connection).to_pandas()
+    assert not len(compute_shared_results(connection, results))
+    assert set(add_game_coverage(connection, results)["coverage"]) == {0.5}
+
+
+def shown(connection: duckdb.DuckDBPyConnection) -> ScenarioResults:
+    (found,) = load_scenario_results(StoredRows(connection), GameDocuments())
+    return found
+
+
+def test_the_page_gives_no_rank_to_who_lacks_games_and_compares_the_same_games() -> None:
+    connection = connected_scores(lopsided())
+    connection.register("persona_results", compute_game_results(connection))
+    found = shown(connection)
+    rows = {row.model: row for row in build_board(found, "").rows}
+    assert list(rows) == ["small", "wide"], "rows stand by their mean"
+    assert (rows["wide"].rank, rows["small"].rank) == (1, None)
+    assert "it played 6 of 24 games" in rows["small"].note
+    section = build_same_games_section(found)
+    assert section.answer.startswith("On the games that all players have, wide is first: ")
+    assert isinstance(table := section.blocks[0], Table)
+    assert [row["player"] for row in table.rows] == ["wide", "small"]
+    assert not any("other games" in str(row["note"]) for row in table.rows)
+
+
+def test_the_page_says_how_many_episodes_were_played_and_takes_results_of_earlier_versions() -> None:
+    """A board after a budget looked like one of all episodes."""
+    connection = connected_scores(lopsided())
+    results = compute_game_results(connection).drop_columns(["refused_rate", "default_rate"])
+    connection.register("persona_results", results)
+    who = {"league": "poker", "scenario": "made", "version": 1, "persona": "", "model": "small", "model_variant": "small"}
+    rows = [{**who, "snapshot": "base", "opponent": "baseline/a", "status": status} for status in ("played", "skipped_budget")]
+    connection.register(
+        "episodes", pa.table([pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODES], schema=EPISODES)
+    )
+    notes = [row.note for row in build_board(shown(connection), "").rows if row.model == "small"]
+    assert "1 of 2 episodes were played: a budget ended 1" in notes[0]

@@ -1,0 +1,169 @@
+"""The table of scores from all votes: a fit for each family, partition and kind of reviewers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.preference.judge_ids import is_own_pair
+from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
+from dtef_pipeline.preference.score_publishing import compute_position_bias, preference_scores
+from dtef_pipeline.preference.vote_fit import PreferenceOptions, fit_votes
+from dtef_pipeline.preference.vote_selection import WhichVotes, build_vote_columns, compute_votes_version, filter_by_item
+from dtef_pipeline.preference.votes import PlayersVote
+
+VOTE = PlayersVote("qa", "s/all/1", "a", "b", "left", "r", "person", 3, False, 10, 20)
+KEY = "0123456789abcdef0123456789abcdef"
+
+
+def said(shown: str, swapped: str) -> PlayersVote:
+    words = f"[shown {shown} by {KEY}] [swapped {swapped} by {KEY}] Because."
+    return replace(VOTE, reviewer_kind="judge", justification=words)
+
+
+def votes() -> list[PlayersVote]:
+    sides = ("left", "right", "tie", "left")
+    return [
+        replace(
+            VOTE,
+            item_id=f"{'st'[at % 2]}/all/{at}",
+            preferred=sides[at % 4],
+            reviewer_id=f"r{at % 7}",
+            left=f"p{at % 3}",
+            right="q",
+        )  # type: ignore[arg-type]
+        for at in range(84)
+    ]
+
+
+def test_every_fit_is_that_of_its_own_votes() -> None:
+    people = votes()
+    judged = [replace(one, reviewer_kind="judge", reviewer_id="j") for one in people[:40]]
+    elsewhere = [replace(one, family="elsewhere", item_id="7") for one in people]
+    table = preference_scores([*judged, *people, *elsewhere])
+    assert table.schema == PREFERENCE_SCORES
+    rows = table.to_pylist()
+    groups = list(dict.fromkeys((row["family"], row["partition"], row["reviewer_kind"]) for row in rows))
+    assert groups == [
+        ("elsewhere", "all", "person"),
+        *(("qa", "all", kind) for kind in ("judge", "person")),
+        *(("qa", part, kind) for part in "st" for kind in ("judge", "person")),
+    ]
+    own = fit_votes(build_vote_columns("s", filter_by_item(people, ["s/*"])))
+    found = {
+        row["player"]: row for row in rows if (row["family"], row["partition"], row["reviewer_kind"]) == ("qa", "s", "person")
+    }
+    for score in own.scores:
+        row = found[score.model]
+        assert (row["beta"], row["low"], row["se"]) == pytest.approx((score.beta, score.low, score.se))
+        assert (row["rank"], row["tier"], row["n_votes"], row["n_reviewers"]) == (
+            score.rank,
+            score.tier,
+            score.n,
+            score.n_reviewers,
+        )
+        assert (row["votes"], row["ties"], row["prior_l2"], row["weight"], row["prompts"]) == (
+            42,
+            "half",
+            None,
+            None,
+            own.prompts,
+        )
+    assert {row["votes_version"] for row in rows} == {compute_votes_version([*people, *judged, *elsewhere])}
+
+
+def test_each_judge_is_a_fit_of_its_own() -> None:
+    """Judges were one fit, so that a board showed the mean of a good and of a bad one."""
+    judges = {f"pairs(openai/gpt-4o[temperature={heat}])#01234567": heat for heat in (0, 1)}
+    for_judge = {name: "left" if heat else "right" for name, heat in judges.items()}
+    some = [
+        replace(said(first, other), item_id=f"s/{at}", reviewer_id=name, preferred=for_judge[name], confidence=None)  # type: ignore[arg-type]
+        for name in judges
+        for at in range(6)
+        for first, other in [("A", "AB"[at % 2 and judges[name]])]
+    ]
+    rows = preference_scores([*votes(), *some], PreferenceOptions(l2=1.0)).to_pylist()
+    own = {(row["judge"], row["player"]): row for row in rows if row["reviewer_kind"] == "judge" and row["partition"] == "s"}
+    for name, heat in judges.items():
+        assert (own[name, "a"]["beta"] > 0) == bool(heat)
+        assert (own[name, "a"]["votes"], own[name, "a"]["reviewers"]) == (6, 1)
+        assert own[name, "a"]["flip_rate"] == pytest.approx(0.5 if heat else 1.0)
+    assert {row["judge"] for row in rows if row["reviewer_kind"] == "person"} == {None}
+
+
+def test_people_are_weighted_by_confidence_where_judges_are_not() -> None:
+    """One vote of a judge, who gives no confidence, was enough for no board at all."""
+    judged = [replace(one, reviewer_kind="judge", reviewer_id="j", confidence=None) for one in votes()[:40]]
+    mixed = [replace(one, family="elsewhere", confidence=None if at else 2) for at, one in enumerate(votes())]
+    rows = preference_scores([*votes(), *judged, *mixed], PreferenceOptions(weight="confidence")).to_pylist()
+    told = {(row["family"], row["reviewer_kind"], row["weight"], row["unweighted"]) for row in rows}
+    assert told == {
+        ("qa", "person", "confidence", None),
+        ("qa", "judge", None, "judges give no confidence"),
+        ("elsewhere", "person", None, "83 of 84 votes have no confidence"),
+        ("elsewhere", "person", None, "41 of 42 votes have no confidence"),
+        ("elsewhere", "person", None, "42 of 42 votes have no confidence"),
+    }
+
+
+def test_rows_say_which_votes_they_are_of_and_that_lengths_were_made_equal() -> None:
+    some = [replace(one, leak_risk=at % 7 == 0, left_length=10 + at % 5) for at, one in enumerate(votes())]
+    judge = {"reviewer_kind": "judge", "reviewer_id": "pairs(openai/gpt-4o)#01234567"}
+    own = [replace(one, **judge, left="openai/gpt-4o-mini[temperature=0]", right="x/y") for one in votes()[1:21:2]]  # type: ignore[arg-type]
+    others = [replace(one, **judge, left="x/z", right="x/y") for one in votes()[1:11:2]]  # type: ignore[arg-type]
+    which = WhichVotes(items=("t/*",), leaks=False, own_judges=False)
+    rows = preference_scores([*some, *own, *others], PreferenceOptions(control="length"), which).to_pylist()
+    people, judged = (
+        [row for row in rows if (row["reviewer_kind"], row["partition"]) == (kind, "t")] for kind in ("person", "judge")
+    )
+    assert {(row["votes"], row["items"], row["control"], row["leaks_left_out"]) for row in people} == {(36, "t/*", "length", 6)}
+    assert all(row["length_effect"] is not None for row in people)
+    assert {(row["votes"], row["self_judged"], row["self_judged_left_out"]) for row in judged} == {(5, 0, 10)}
+    assert {row["partition"] for row in rows} == {"all", "t"}
+    counted = preference_scores([*own, *others]).to_pylist()[0]
+    assert (counted["votes"], counted["self_judged"], counted["self_judged_left_out"]) == (15, 10, 0)
+
+
+@pytest.mark.parametrize(
+    ("judge", "player", "is_own"),
+    [
+        ("pairs(openai/gpt-4o[temperature=0])#01234567", "openai/o3", True),
+        ("pairs(openai/gpt-4o)#01234567", "openrouter/openai/o3[temperature=1]", True),
+        ("pairs(openai/gpt-4o)#01234567", "cautious:v2@openai/o3", True),
+        ("pairs(openai/gpt-4o)#01234567", "anthropic/claude-haiku-4-5", False),
+        ("pairs(openai/gpt-4o)#01234567", "gpt-4", True),
+        ("pairs(openai/gpt-4o)#01234567", "claude-2", False),
+        ("pairs(openai/served)#01234567", "openai/gpt-4o", False),
+        ("pairs(openai/served)#01234567", "openai/served[temperature=1]", True),
+        ("pairs(0123456789abcdef0123456789abcdef)#01234567", "openai/o3", False),
+        ("of another tool", "of another tool", True),
+    ],
+)
+def test_whose_vote_is_self_judged(judge: str, player: str, is_own: bool) -> None:
+    for sides in ((player, "q"), ("q", player)):
+        assert is_own_pair(judge, *sides, {"openai/served"}) is is_own
+
+
+def test_without_votes_there_are_no_rows() -> None:
+    assert len(preference_scores([])) == 0
+
+
+def test_flips_and_places_are_counted_of_judges_alone() -> None:
+    looks = [said("A", "A"), said("A", "B"), said("tie", "tie"), said("tie", "B")]
+    assert compute_position_bias(looks) == {"flip_rate": 0.5, "first_share": 0.6}
+    assert compute_position_bias([replace(one, reviewer_kind="person") for one in looks]) == {
+        "flip_rate": None,
+        "first_share": None,
+    }
+    assert compute_position_bias([said("tie", "tie")]) == {"flip_rate": 0.0, "first_share": None}
+
+
+@given(st.permutations(range(6)), st.integers(0, 5))
+def test_the_version_knows_every_vote_and_not_their_order(order: list[int], changed: int) -> None:
+    some = votes()[:6]
+    assert compute_votes_version([some[at] for at in order]) == compute_votes_version(some)
+    other = [replace(one, confidence=4) if at == changed else one for at, one in enumerate(some)]
+    assert compute_votes_version(other) != compute_votes_version(some) != compute_votes_version(some[1:])

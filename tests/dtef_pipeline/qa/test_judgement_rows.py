@@ -1,0 +1,140 @@
+"""Which responses a judge is shown, and with what; and what its rows say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Failure, Response
+from dtef_pipeline.qa.judging.arbiter import Arbiter
+from dtef_pipeline.qa.judging.judgement_rows import (
+    build_judgement_rows,
+    build_skipped_rows,
+    iterate_looks,
+    iterate_looks_at,
+    select_judged_items,
+    select_to_judge,
+    split_by_sample,
+)
+from dtef_pipeline.qa.tables import QA_JUDGEMENTS
+from tests.made.qa_items import BIRD, KEEPER, ROWERS, responses_to, rows_of_items
+from tests.made.responses import response
+
+JUDGE = ModelSpec(name="judge", model="openai/judge", max_tokens=300)
+ARBITER = Arbiter(JUDGE)
+ITEMS = select_judged_items(rows_of_items(BIRD, ROWERS, KEEPER))
+
+
+def said(look: object, text: str) -> Played:
+    """The judge's first reply."""
+    return Played((_reply(look, text),), None)
+
+
+def _reply(look: object, text: str) -> Response:
+    request = look.next([])  # type: ignore[attr-defined]
+    return response(0, request_key=request.key, text=text, cost_usd=0.5, prompt_tokens=7, completion_tokens=3)
+
+
+class TestWhom:
+    def test_only_what_a_judge_scores_and_what_was_answered_is_judged(self) -> None:
+        responses = pa.concat_tables(
+            [responses_to(BIRD, "B"), responses_to(ROWERS, "#### 12", None), responses_to(KEEPER, "Ada")]
+        )
+        found, _ = select_to_judge(responses, ITEMS, 1.0)
+        assert found.select(["item_id", "draw"]).to_pylist() == [{"item_id": "gsm8k/0", "draw": 0}]
+
+    def test_a_sample_leaves_out_failed_calls_too_and_no_item_that_a_judge_does_not_score(self) -> None:
+        responses = pa.concat_tables([responses_to(BIRD, "B"), responses_to(ROWERS, "#### 12", None)])
+        found, left_out = select_to_judge(responses, ITEMS, 0.0)
+        assert (len(found), left_out["item_id"].to_pylist()) == (0, ["gsm8k/0", "gsm8k/0"])
+
+    def test_a_reference_is_shown_with_its_working_where_there_is_one(self) -> None:
+        assert ITEMS["gsm8k/0"].reference == "3 * 4 = 12\n#### 12"
+        assert select_judged_items(rows_of_items(replace(ROWERS, solution=" ")))["gsm8k/0"].reference == "12"
+
+    def test_no_item_needs_no_judge(self) -> None:
+        assert select_judged_items(rows_of_items(BIRD)) == {}
+
+    def test_a_sample_and_what_is_left_out_are_all_there_is(self) -> None:
+        responses = pa.concat_tables([responses_to(replace(ROWERS, item_id=f"gsm8k/{at}"), "12") for at in range(200)])
+        chosen, left_out = split_by_sample(responses, 0.25)
+        ids = [set(part["item_id"].to_pylist()) for part in (chosen, left_out)]
+        assert len(ids[0]) + len(ids[1]) == 200
+        assert not ids[0] & ids[1]
+        assert 25 < len(ids[0]) < 75
+        more = set(split_by_sample(responses, 0.5)[0]["item_id"].to_pylist())
+        assert ids[0] < more
+        assert [len(part) for part in split_by_sample(responses, 1.0)] == [200, 0]
+        assert [len(part) for part in split_by_sample(responses, 0.0)] == [0, 200]
+
+
+class TestLooks:
+    def test_every_evaluator_looks_at_every_response(self) -> None:
+        looks = list(iterate_looks(responses_to(ROWERS, "It is 12.", "13"), ITEMS, ARBITER, "judge"))
+        assert [(look.response["draw"], look.arbitration.evaluator) for look in looks] == [
+            (0, "semantic"),
+            (0, "factuality"),
+            (1, "semantic"),
+            (1, "factuality"),
+        ]
+        first = looks[0].next([])
+        assert first is not None
+        assert "It is 12." in first.messages[-1].text
+        assert ROWERS.text in first.messages[-1].text
+        assert (first.snapshot, first.role) == ("judge", "judge")
+
+    @pytest.mark.parametrize("blank", ["", " \n", "<think>twelve?</think>"])
+    def test_a_blank_response_needs_no_judge(self, blank: str) -> None:
+        assert list(iterate_looks(responses_to(ROWERS, blank), ITEMS, ARBITER, "judge")) == []
+
+    def test_a_judge_is_told_nothing_of_who_answered(self) -> None:
+        named = responses_to(ROWERS, "It is 12.", model="secret-model", model_variant="maker/secret-model")
+        (look, _) = iterate_looks(named, ITEMS, ARBITER, "judge")
+        request = look.next([])
+        assert request is not None
+        assert "secret" not in "".join(message.text for message in request.messages)
+        assert look.response["model_variant"] == "maker/secret-model"
+
+    def test_of_a_cited_reply_the_judge_sees_the_answer_alone(self) -> None:
+        item = ITEMS["gsm8k/0"]._replace(cites=True)
+        (look, _) = iterate_looks_at(
+            item, '{"answer": "Ada did", "citations": [{"source_index": 0, "quote": "hush"}]}', ARBITER, "judge"
+        )
+        assert look.answer == "Ada did"
+
+
+class TestRows:
+    def test_a_row_is_one_look_with_what_it_cost(self) -> None:
+        looks = list(iterate_looks(responses_to(ROWERS, "It is 12."), ITEMS, ARBITER, "judge"))
+        played = [said(looks[0].arbitration, '{"score": 0.25, "reason": "so"}'), said(looks[1].arbitration, '{"score": 2}')]
+        first, second = build_judgement_rows(looks, played).to_pylist()
+        assert (first["evaluator"], first["score"], first["reason"], first["explanation"]) == ("semantic", 0.25, None, "so")
+        assert (first["item_id"], first["condition"], first["model_variant"], first["draw"]) == ("gsm8k/0", "plain", "p/m", 0)
+        assert (first["cost_usd"], first["prompt_tokens"], first["completion_tokens"], first["attempts"]) == (0.5, 7, 3, 1)
+        assert (second["score"], second["reason"]) == (None, "unreadable")
+
+    def test_a_call_that_failed_has_its_error_and_no_score(self) -> None:
+        looks = list(iterate_looks(responses_to(ROWERS, "It is 12."), ITEMS, ARBITER, "judge"))
+        key = looks[0].arbitration.next([])
+        assert key is not None
+        failed = Played((), Failure(key.key, "HTTP 500", 3))
+        row = build_judgement_rows(looks[:1], [failed]).to_pylist()[0]
+        assert (row["score"], row["reason"], row["error"], row["cost_usd"], row["raw"]) == (None, "error", "HTTP 500", None, [])
+
+    def test_a_response_outside_the_sample_has_a_row_per_evaluator_that_says_so(self) -> None:
+        same_maker = responses_to(ROWERS, "12", model_variant="openai/gpt-4.1-mini")
+        rows = build_skipped_rows(same_maker, ITEMS, ARBITER, "judge")
+        assert rows.schema == QA_JUDGEMENTS
+        assert [(row["evaluator"], row["score"], row["reason"], row["attempts"]) for row in rows.to_pylist()] == [
+            ("semantic", None, "skipped_sample", 0),
+            ("factuality", None, "skipped_sample", 0),
+        ]
+        assert rows["self_judged"].to_pylist() == [True, True]
+        assert build_skipped_rows(responses_to(ROWERS, "12"), ITEMS, ARBITER, "judge")["self_judged"].to_pylist() == [
+            False,
+            False,
+        ]

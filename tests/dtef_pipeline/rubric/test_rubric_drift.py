@@ -1,0 +1,127 @@
+"""Drift of models on rubrics by the project's evidence, and the judges' part in it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.drift.judge_verdicts import judge_drift
+from dtef_pipeline.drift.models import compute_model_drift
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.rule import build_rule_table
+from dtef_pipeline.qa.score_drift import QA_WATCHED
+from dtef_pipeline.rubric.rubric_drift import WATCHED
+from tests.made.shown_drift import shown_drift
+
+NIGHTS = [f"2026-01-{night:02d}" for night in range(1, 15)]
+PROMPTS = [f"p{prompt}" for prompt in range(30)]
+
+
+def tables(
+    shift: float, since: int = 7, labels: tuple[str, str] = ("same", "same"), nights: int = 14
+) -> duckdb.DuckDBPyConnection:
+    """Two models on one blueprint. From night `since` on, `moved` scores `shift` less, and for some `nights` the run label may be another."""
+    rng = np.random.default_rng(3)
+    levels = rng.uniform(0.4, 0.8, len(PROMPTS))
+    cells = [
+        ("b", night, prompt, model, f"openai/{model}[temperature=0]", 0.0, 0, level + rng.normal(0, 0.03) - lost)
+        for at, night in enumerate(NIGHTS)
+        for model in ("moved", "steady")
+        for lost in [shift if model == "moved" and at >= since else 0.0]
+        for prompt, level in zip(PROMPTS, levels, strict=True)
+    ]
+    names = ["blueprint", "snapshot", "prompt", "model", "model_variant", "temperature", "system_index", "hybrid"]
+    scores = pd.DataFrame(cells, columns=names).assign(level="cell", weight=1.0, reasons=None)
+    runs = pd.DataFrame(
+        [("b", night, labels[since <= at < since + nights], ["standard(j)"]) for at, night in enumerate(NIGHTS)],
+        columns=["blueprint", "snapshot", "run_label", "judges"],
+    )
+    runs["answered_at"] = [datetime.fromisoformat(f"{night}T02:00:00").replace(tzinfo=UTC) for night in NIGHTS]
+    responses = scores.merge(runs[["snapshot", "answered_at"]], on="snapshot").assign(served_model="m", fingerprint=None)
+    connection = duckdb.connect()
+    for name, frame in (("rubric_scores", scores), ("rubric_runs", runs), ("rubric_responses", responses)):
+        connection.register(name, frame)
+    return connection
+
+
+def test_a_planted_shift_is_found_with_its_night_and_the_other_model_is_left_alone() -> None:
+    rows = {row["model"]: row for row in compute_model_drift(tables(0.2), WATCHED).checks.to_pylist()}
+    assert rows["moved"]["verdict"] == "drift"
+    assert rows["moved"]["first_snapshot"] == NIGHTS[7]
+    assert rows["moved"]["shift"] == pytest.approx(-0.2, abs=0.03)
+    assert rows["steady"]["verdict"] == "none"
+    assert rows["moved"]["moved"][0]["item"].startswith("b/p")
+
+
+def test_runs_of_another_label_are_not_compared() -> None:
+    connection = tables(0.2, labels=("old", "new"))
+    assert "drift" not in {row["verdict"] for row in compute_model_drift(connection, WATCHED).checks.to_pylist()}
+    documented = build_rule_table(connection, WATCHED).to_pylist()
+    assert [(row["test"], row["model"], row["n_snapshots"]) for row in documented] == [
+        (label, model, n) for label, n in (("new", 7), ("old", 7)) for model in ("moved", "steady")
+    ]
+    assert not any(row["flagged"] for row in documented)
+
+
+def test_a_run_of_another_label_is_left_out_for_its_label_and_not_for_its_prompts() -> None:
+    """It was said to have asked something else, although the prompts were the same and only the embedder was another."""
+    connection = tables(0.0, since=5, labels=("same", "another"), nights=1)
+    reasons = [row["reason"] for row in compute_model_drift(connection, WATCHED).checks.to_pylist()]
+    assert all(f"{NIGHTS[5]} (had other prompts or another run label: test, judges or policy)" in reason for reason in reasons)
+    reasons = [row["reason"] for row in compute_model_drift(tables(0.0, labels=("old", "new")), WATCHED).checks.to_pylist()]
+    assert all(f"{NIGHTS[7]} was scored against other rubrics, judges or policies" in reason for reason in reasons)
+
+
+def test_the_documented_rule_names_the_two_runs_to_look_into() -> None:
+    rows = {row["model"]: row for row in build_rule_table(tables(0.2), WATCHED).to_pylist()}
+    assert rows["moved"]["flagged"]
+    assert rows["moved"]["investigate"]
+    assert rows["moved"]["highest_snapshot"] < NIGHTS[7] <= rows["moved"]["lowest_snapshot"]
+
+
+def anchored(shift: float, since: int = 7) -> pa.Table:
+    """A judge's points of stored answers, lower by `shift` from the night `since` on."""
+    rows = [
+        (night, "b", f"p{item % 10}", "should", f"item{item}", "standard(j)", "j:t=0", 0.75 - (shift if at >= since else 0.0))
+        for at, night in enumerate(NIGHTS)
+        for item in range(40)
+    ]
+    names = ["snapshot", "blueprint", "prompt", "block", "item", "judge", "judge_variant", "score"]
+    return pa.Table.from_pandas(pd.DataFrame(rows, columns=names))
+
+
+def test_a_shift_is_told_as_the_judges_where_stored_answers_moved_alike() -> None:
+    found = compute_model_drift(tables(0.2), WATCHED)
+    told = {
+        shift: found.subtract_judge_shifts(WATCHED, anchored(shift), WatchOptions()).checks.to_pylist() for shift in (0.0, 0.25)
+    }
+    causes = {shift: {row["model"]: row["cause"] for row in rows} for shift, rows in told.items()}
+    assert causes == {0.0: {"moved": "model", "steady": "none"}, 0.25: {"moved": "judges", "steady": "none"}}
+    (moved,) = [row for row in told[0.25] if row["model"] == "moved"]
+    # Coverage is .65 of the hybrid score.
+    assert moved["net_shift"] == pytest.approx(moved["shift"] + 0.65 * 0.25)
+
+
+def test_without_anchors_nothing_is_said_of_judges() -> None:
+    found = compute_model_drift(tables(0.2), WATCHED)
+    assert found.subtract_judge_shifts(WATCHED, anchored(0.0).slice(0, 0), WatchOptions()).checks.equals(found.checks)
+    assert set(found.checks["cause"].to_pylist()) == {None}
+
+
+def test_the_pages_show_models_with_timelines_what_is_the_judges_and_the_judges() -> None:
+    shown, found = anchored(0.25), compute_model_drift(tables(0.2), WATCHED)
+    netted = found.subtract_judge_shifts(WATCHED, shown, WatchOptions())
+    made = {"drift": netted.checks, "drift_series": netted.series, "drift_rule": build_rule_table(tables(0.2), WATCHED)}
+    with duckdb.connect() as connection:
+        for name, table in (made | {"judge_drift": judge_drift(WATCHED, shown, WatchOptions())}).items():
+            connection.register(name, table)
+        rubrics, questions = (shown_drift(connection, subject) for subject in (WATCHED, QA_WATCHED))
+    assert "a shift of the judges, not of the model" in rubrics
+    assert "The documented rule flags 1 of 2" in rubrics
+    assert "Judge standard(j): watch since 2026-01-08 on 40 stored answers" in rubrics
+    assert "standard(j)" not in questions, "of one family"

@@ -1,0 +1,122 @@
+"""Two runs of one blueprint, compared model by model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.run_comparison import (
+    PROMPTS_THAT_MOVED,
+    RUNS_COMPARED,
+    compare_runs,
+    find_moved_prompts,
+    has_regression,
+)
+from tests.dtef_pipeline.rubric.score_tables import scores_of
+
+
+def run_of(values: dict[str, list[float | None]], snapshot: str = "s1", **rest: Any) -> list[dict[str, Any]]:
+    """Cells of a run: of each model a score per prompt."""
+    return [
+        {"blueprint": "b", "snapshot": snapshot, "prompt": f"p{at}", "model": model, "score": score, **rest}
+        for model, own in values.items()
+        for at, score in enumerate(own)
+    ]
+
+
+def compared(
+    before: dict[str, Any], after: dict[str, Any], weights: dict[str, float] | None = None
+) -> dict[str, dict[str, Any]]:
+    tables = scores_of(*run_of(before), weights=weights), scores_of(*run_of(after, "s2"), weights=weights)
+    return {row["model"]: row for row in compare_runs(*tables).to_dict("records")}
+
+
+RNG = np.random.default_rng(7)
+BASE = RNG.uniform(0.3, 0.7, size=20).tolist()
+
+
+def moved(by: float, spread: float = 0.03) -> list[float]:
+    return [value + by + float(RNG.normal(0, spread)) for value in BASE]
+
+
+def test_a_fall_is_a_regression_and_a_rise_an_improvement() -> None:
+    found = compared(dict.fromkeys("abc", BASE), {"a": moved(-0.1), "b": moved(0.1), "c": moved(0.0, 0.001)})
+    assert [found[model]["verdict"] for model in "abc"] == ["regression", "improvement", "equivalent"]
+    assert found["a"]["difference"] == pytest.approx(found["a"]["score"] - found["a"]["other_score"])
+    assert found["a"]["low"] < found["a"]["difference"] < found["a"]["high"] < 0
+    assert has_regression(pd.DataFrame(found.values()))
+    assert not has_regression(pd.DataFrame([found["b"], found["c"]]))
+
+
+def test_p_is_students_over_prompts_and_holm_multiplies_by_models() -> None:
+    first, second = ([float(x) for x in RNG.uniform(0, 1, size=6)] for _ in range(2))
+    found = compared({"a": first, "b": first}, {"a": second, "b": second})
+    expected = stats.ttest_rel(second, first)
+    assert found["a"]["p"] == pytest.approx(expected.pvalue)
+    assert found["a"]["p_adjusted"] == pytest.approx(min(1, 2 * expected.pvalue))
+    assert (found["a"]["low"], found["a"]["high"]) == pytest.approx(tuple(expected.confidence_interval()))
+
+
+def test_the_difference_is_that_of_the_scores_by_weight_over_what_both_runs_have() -> None:
+    before, after = [0.2, 0.4, 0.6, None, 0.9], [0.3, 0.4, None, 0.8, 0.5]
+    found = compared({"a": before}, {"a": after}, {"p0": 3.0})["a"]
+    assert found["difference"] == pytest.approx((3 * 0.1 + 0.0 - 0.4) / 5)
+    assert (found["n_prompts"], found["n_pairs"]) == (3, 3)
+    assert found["note"] == "no interval and no test: 3 prompts, at least 5 are needed"
+    assert found["verdict"] == "undecided"
+
+
+def test_variants_of_a_prompt_are_one_cluster() -> None:
+    before, after = dict.fromkeys("a", BASE), {"a": moved(-0.02)}
+    once = compared(before, after)["a"]
+    doubled = [
+        scores_of(*(cell for t in (0.0, 1.0) for cell in run_of(values, snapshot, temperature=t)))
+        for values, snapshot in ((before, "s1"), (after, "s2"))
+    ]
+    (twice,) = compare_runs(*doubled).to_dict("records")
+    assert (twice["n_prompts"], twice["n_pairs"]) == (20, 40)
+    for name in ("difference", "low", "high", "p"):
+        assert twice[name] == pytest.approx(once[name])
+
+
+def test_a_run_compared_with_itself_is_equivalent_whatever_the_order_of_rows() -> None:
+    cells = run_of({"a": BASE, "b": moved(-0.2)})
+    tables = scores_of(*cells), scores_of(*({**cell, "snapshot": "s2"} for cell in cells))
+    found = compare_runs(*tables)
+    assert found["verdict"].tolist() == ["equivalent", "equivalent"]
+    assert found["difference"].tolist() == [0, 0]
+    moved_run = scores_of(*run_of({"a": moved(0.05), "b": moved(-0.3)}, "s2"))
+    first = compare_runs(tables[0], moved_run)
+    again = compare_runs(tables[0].iloc[::-1], moved_run.iloc[::-1])
+    pd.testing.assert_frame_equal(again, first, check_exact=True)
+
+
+def test_nothing_in_common_has_no_rows_and_two_blueprints_are_refused() -> None:
+    one = scores_of(*run_of({"a": BASE}))
+    for other in (scores_of(), scores_of(*run_of({"b": BASE}, "s2")), scores_of(*run_of({"a": [None] * 20}, "s2"))):
+        found = compare_runs(one, other)
+        assert (len(found), list(found.columns)) == (0, list(RUNS_COMPARED))
+        assert not has_regression(found)
+    with pytest.raises(ConfigError, match="runs: got b and c; allowed: two runs of one blueprint"):
+        compare_runs(one, scores_of(*({**cell, "blueprint": "c"} for cell in run_of({"a": BASE}, "s2"))))
+    both = scores_of(*run_of({"a": BASE}), *run_of({"a": BASE}, "s2"))
+    with pytest.raises(ConfigError, match="after: got cells of 2 runs; allowed: one blueprint in one snapshot"):
+        compare_runs(one, both)
+
+
+def test_prompts_are_sorted_by_how_far_their_means_moved_and_name_the_model_that_moved_most() -> None:
+    before = scores_of(*run_of({"a": [0.5, 0.5, 0.5, None], "b": [0.5, 0.6, 0.7, 0.8]}))
+    after = scores_of(*run_of({"a": [0.9, 0.4, 0.5, 0.5], "b": [0.1, 0.4, 0.8, 0.8]}, "s2"))
+    found = find_moved_prompts(before, after).to_dict("records")
+    assert [row["prompt"] for row in found] == ["p1", "p2", "p0", "p3"]
+    assert [row["difference"] for row in found] == pytest.approx([-0.15, 0.05, 0.0, 0.0])
+    assert [(row["moved_model"], row["n_pairs"]) for row in found] == [("b", 2), ("b", 2), ("b", 2), ("b", 1)]
+    assert found[0]["model_difference"] == pytest.approx(-0.2)
+    assert found[0]["score"] - found[0]["other_score"] == pytest.approx(-0.15)
+    assert list(find_moved_prompts(before, after)) == list(PROMPTS_THAT_MOVED)
+    assert not len(find_moved_prompts(before, scores_of(*run_of({"c": [0.5]}, "s2"))))

@@ -1,0 +1,105 @@
+"""What pages call things."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from dtef_pipeline.survey.baselines.names import BASELINES
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.boards.ways_of_asking import Way
+from dtef_pipeline.survey.site.method import method
+from dtef_pipeline.survey.site.survey_labels import (
+    BASELINE_WORDS,
+    METRIC_NAMES,
+    format_baseline_name,
+    format_condition,
+    format_segment_label,
+    format_way_heading,
+    map_variant_names,
+    part_words,
+    ranked_metric_words,
+    watched_words,
+)
+from dtef_pipeline.survey.tables import METRICS
+
+
+def test_every_baseline_has_words() -> None:
+    assert set(BASELINE_WORDS) == set(BASELINES)
+    assert format_baseline_name("baseline/leave-one-out-marginal") == "Answer of everybody else"
+    assert format_baseline_name("baseline/dirichlet[seed=3]") == "Random answer (seed=3)"
+    assert format_baseline_name("baseline/of-another-time") == "baseline/of-another-time"
+
+
+def test_a_model_of_two_variants_is_called_by_its_variant() -> None:
+    rows = [("gpt", "gpt[t=0]"), ("gpt", "gpt[t=1]"), ("o3", "o3[t=0]"), ("baseline/dirichlet", "baseline/dirichlet[seed=0]")]
+    names = map_variant_names(pd.DataFrame(rows, columns=["model", "model_variant"]))
+    assert names == {
+        "gpt[t=0]": "gpt[t=0]",
+        "gpt[t=1]": "gpt[t=1]",
+        "o3[t=0]": "o3",
+        "baseline/dirichlet[seed=0]": "Random answer",
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (BlueprintOptions(), "asked directly"),
+        (
+            BlueprintOptions(task="shift", format="narrative", reasoning="cot"),
+            "given the answer of everybody, context as prose, reasoning first",
+        ),
+        (
+            BlueprintOptions(task="batch", batch_size=3, option_order="rotated-2"),
+            "3 questions in one prompt, options rotated by 2",
+        ),
+        (BlueprintOptions(task="synthetic-individuals", individuals=20), "answered as 20 imagined people"),
+        (
+            BlueprintOptions(profile="population", selection="random", seed=7),
+            "asked directly, about everybody, context drawn at random, seed 7",
+        ),
+    ],
+)
+def test_conditions_are_said_in_words(options: BlueprintOptions, words: str) -> None:
+    assert format_condition(options.condition) == words
+
+
+def test_ways_and_segments_are_said_in_words() -> None:
+    way = Way("5", BlueprintOptions().condition)
+    assert format_way_heading(way, several=False) == "With 5 context questions"
+    assert format_way_heading(way, several=True) == "With 5 context questions, asked directly"
+    assert format_segment_label("country", "Kenya") == "Kenya"
+    assert format_segment_label("ageGroup", "18-25") == "Age: 18-25"
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("GD4/country:kenya", "GD4, Kenya"),
+        ("GD4/country:united-states", "GD4, United States"),
+        ("GD4/ageGroup:18-25", "GD4, Age: 18-25"),
+        ("GD4/ageGroup:65-plus", "GD4, Age: 65 plus"),
+        ("GD4", "GD4"),
+    ],
+)
+def test_partitions_are_words(key: str, words: str) -> None:
+    assert part_words(key) == words
+
+
+def test_metrics_are_words() -> None:
+    assert ranked_metric_words("js [context 5, distribution+cot]") == (
+        "Jensen-Shannon, with 5 context questions, asked directly, reasoning first"
+    )
+    assert ranked_metric_words("emd_normalized") == "Earth mover on the scale"
+    assert ranked_metric_words("another") == "another"
+    assert watched_words("context 5, asked as distribution") == "with 5 context questions, asked directly"
+    assert (watched_words("context 0"), watched_words("asked")) == ("without context questions", "asked")
+    assert set(METRICS) <= set(METRIC_NAMES)
+
+
+def test_the_method_names_metrics_as_leaderboards_do_and_ids_as_code() -> None:
+    """It said: boards rank by js."""
+    words = " ".join(method("js"))
+    assert "Leaderboards rank by Jensen-Shannon." in words
+    assert all(f"{METRIC_NAMES[name]} (`{name}`)" in words for name in METRICS)
