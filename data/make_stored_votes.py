@@ -1,4 +1,4 @@
-"""Writes `stored_votes.jsonl`: invented votes of eight invented reviewers on pairs of the demo's responses to rubrics, with the pairs.
+"""Writes `read_stored_votes.jsonl`: invented votes of eight invented reviewers on pairs of the demo's responses to rubrics, with the pairs.
 
 It reads the pairs of the response store that DTEF_RESPONSES names, so run the part of `make demo` on rubrics first, then:
 

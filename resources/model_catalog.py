@@ -9,7 +9,7 @@ from dtef_pipeline.errors import ConfigError
 from resources.settings import Settings, find_shipped
 
 
-def known_models(settings: Settings, computed: Mapping[str, int | None]) -> Models:
+def load_known_models(settings: Settings, computed: Mapping[str, int | None]) -> Models:
     """Every model and collection of the two files, and the `computed` models of a family, as `load_models` takes them.
 
     Raises ConfigError when DTEF_MODELS names no file, or a file has a fault.

@@ -12,7 +12,7 @@ FUNCTION_GROUP = "dtef.rubric.functions"
 """An entry point of this group is a function of (response, argument, context) that gives a score from 0 to 1, under its own name."""
 
 
-def added_functions() -> dict[str, Callable[..., Any]]:
+def load_plugin_functions() -> dict[str, Callable[..., Any]]:
     """The functions of all installed packages, by name. ConfigError if one cannot be loaded."""
     return {point.name: _load_function(point.name, point.value, point.load) for point in entry_points(group=FUNCTION_GROUP)}
 

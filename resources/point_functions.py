@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from resources.plugin_functions import added_functions
+from resources.plugin_functions import load_plugin_functions
 from resources.script_engine import ScriptEngine, has_script_engine
 
 
@@ -16,7 +16,7 @@ def evaluating(prepare: Callable[..., Any]) -> Iterator[Callable[[str, Any], Any
 
     The engine's process starts with the first script and ends with the context.
     """
-    added = added_functions()
+    added = load_plugin_functions()
     engine = ScriptEngine() if has_script_engine() else None
     try:
         yield lambda name, argument: prepare(name, argument, engine, added)

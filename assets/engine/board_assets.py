@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.table_publishing import published, require_made
+from assets.stage.table_publishing import publish_tables, require_made
 from dtef_pipeline.family.record import Family, FamilyBoard, Preview
 from dtef_pipeline.family.stage import Tables
 
@@ -20,7 +20,7 @@ def build_board_asset(family: Family, board: FamilyBoard) -> dg.AssetsDefinition
         require_scored(store, family)
         tables = store.warehouse.query(lambda connection: board.make(connection, store), only=board.reads)
         previews = {name: _show_preview(tables, one) for name, one in board.previews.items()}
-        return published(store, tables, family=family.name, **board.metadata(tables, store), **previews)
+        return publish_tables(store, tables, family=family.name, **board.metadata(tables, store), **previews)
 
     deps = [dg.AssetKey(name) for name in board.after or (family.scored,)]
     described = {**roll_up(board.table or board.name, code_version=board.version), "group_name": family.name}

@@ -30,7 +30,7 @@ from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Foreseen, Lengths, Stage, Tables, concatenate_tables
 from resources.gateway.embedder import NOTHING_EMBEDDED, EmbeddingResult
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.responses.store import RESPONSES, ModelInStore, ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -127,7 +127,7 @@ class _Planner:
         self.keys, self._stages, self._only = keys, stages, only
         self.partitions: dict[str, _Partition] = {}
         """Those of which tables may be held."""
-        self.models = known_models(outside.settings, COMPUTED_MODELS)
+        self.models = load_known_models(outside.settings, COMPUTED_MODELS)
         self.found, self.opened = DryRun(), ExitStack()
         self.shared = {one.name: Shared() for one in stages}
         for one in self.shared.values():

@@ -12,7 +12,7 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 
-def documented_sites(warehouse: Warehouse, settings: Settings) -> list[FamilySite]:
+def collect_site_documents(warehouse: Warehouse, settings: Settings) -> list[FamilySite]:
     """Of families that have something to show, as `build_documented_site` of `assets.FAMILY.site_documents` makes them."""
     return list(_find_sites(warehouse, settings))
 

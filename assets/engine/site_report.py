@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 
 from assets.engine.roll_up_names import FAMILY_ROLL_UPS, PREFERENCE_ROLL_UP_NAMES, REPORT
-from assets.engine.site_catalog import documented_sites
+from assets.engine.site_catalog import collect_site_documents
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from resources.site_writer import find_site_folder
@@ -21,7 +21,7 @@ def report(store: Store) -> dg.MaterializeResult[Any]:
 
     Kept in the folder `report` of the warehouse, where pages that belong to nothing any more are removed; `dtef report` writes it elsewhere.
     """
-    written = write_site(store.warehouse, documented_sites(store.warehouse, store.settings))
+    written = write_site(store.warehouse, collect_site_documents(store.warehouse, store.settings))
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(f"{find_site_folder(store.warehouse)}/index.html"),

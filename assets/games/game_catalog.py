@@ -20,7 +20,7 @@ from resources.votes.game_documents import DocumentSnapshot, GameDocumentKind, r
 _Kept = TypeVar("_Kept", Persona, ScenarioManifest)
 
 
-def known_games(settings: Settings) -> GameDocuments:
+def load_known_games(settings: Settings) -> GameDocuments:
     """Scenarios in play and all personas, as the report shows them. Raises as `load_scenario_versions` and `load_known_persona_versions`."""
     return GameDocuments(load_known_scenarios(settings), load_known_persona_versions(settings))
 

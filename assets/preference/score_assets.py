@@ -11,8 +11,8 @@ from assets.stage.checks import asset_check, verdict
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
-from assets.stage.table_publishing import published
-from dtef_pipeline.preference.pair_counts import who_met
+from assets.stage.table_publishing import publish_tables
+from dtef_pipeline.preference.pair_counts import count_meetings
 from dtef_pipeline.preference.score_publishing import preference_scores as scores_of_votes
 from dtef_pipeline.preference.vote_selection import WhichVotes, compute_votes_version, filter_votes
 from resources.votes.vote_store import VoteStore, find_equal_text_votes, read_pairs_and_votes
@@ -47,7 +47,7 @@ def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
     """
     votes = read_all_votes(store)
     with VoteStore(store.responses_url or store.settings.responses_url) as stored:
-        met = who_met(*read_pairs_and_votes(stored))
+        met = count_meetings(*read_pairs_and_votes(stored))
     how = vote_settings(store.settings)
     which = WhichVotes(tuple(how.items), not how.without_leak_risk, not how.no_own_judge, load_store_models(store).own_servers)
     rows = scores_of_votes(votes, how.options, which)
@@ -60,7 +60,7 @@ def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
         "self_judged_left_out": counted.self_judged_left_out,
     }
     tables = {"preference_scores": rows, "preference_met": met}
-    return published(store, tables, **vote_metadata, scores=markdown(rows, _SHOWN_SCORES, most=30))
+    return publish_tables(store, tables, **vote_metadata, scores=markdown(rows, _SHOWN_SCORES, most=30))
 
 
 PREFERENCE_ROLL_UPS = [preference_scores]

@@ -13,13 +13,13 @@ from assets.engine.site_report import report
 from assets.qa.anchors import qa_anchors
 from assets.qa.files import QA_GROUP
 from assets.qa.stages import QA_STAGES
-from assets.qa.suite_catalog import known_suites
+from assets.qa.suite_catalog import load_known_suites
 from assets.stage.checks import asset_check, verdict
 from assets.stage.family_costs import build_costs_asset
 from assets.stage.family_drift import FamilyDrift, build_drift_assets
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.table_publishing import published
+from assets.stage.table_publishing import publish_tables
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
 from dtef_pipeline.qa.result_views import QA_VIEWS
@@ -54,10 +54,10 @@ def qa_board(config: QaBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     (programs) and the family's part of `comparisons` (every two models, paired by item).
     """
     require_scored(store, QA_FAMILY)
-    exposure = known_suites(config.suites).exposure
+    exposure = load_known_suites(config.suites).exposure
     boards = store.warehouse.query(lambda made: build_qa_boards(made, exposure=exposure), only=QA_BOARD_READS)
     overall = boards["qa_board"].filter(pc.equal(boards["qa_board"]["cut"], "overall"))
-    return published(store, boards, family="qa", board=markdown(overall, _BOARD_SHOWN, most=30))
+    return publish_tables(store, boards, family="qa", board=markdown(overall, _BOARD_SHOWN, most=30))
 
 
 qa_costs = build_costs_asset(QA_FAMILY, ["qa_scores"])

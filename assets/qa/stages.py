@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from assets.engine.stage_assets import stage_assets
 from assets.qa.files import qa_files
 from assets.qa.lookups import LookUpCache
-from assets.qa.suite_catalog import known_suites
+from assets.qa.suite_catalog import load_known_suites
 from assets.qa.vectors import VectorCache
 from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
@@ -79,7 +79,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 def read_items(inputs: Inputs, _: QaSettings) -> Tables:
     """The items of a part, from its files. Raises DtefError where there are none."""
     source = _open_source(inputs)
-    spec = known_suites(source.suites).route(source.suite)
+    spec = load_known_suites(source.suites).route(source.suite)
     # Of interviews a file is a part, under the name that it was given.
     part = source.part if spec.layout == INTERVIEW_LAYOUT else None
     corpus = Path(source.corpus) if source.corpus else None

@@ -6,6 +6,6 @@ from dtef_pipeline.qa.suites import Suites, load_suites
 from resources.settings import find_shipped
 
 
-def known_suites(file: str | None) -> Suites:
+def load_known_suites(file: str | None) -> Suites:
     """The shipped suites, and those of a file of the user's, which replace shipped ones of the same name."""
     return load_suites(find_shipped("suites.yaml"), *([Path(file)] if file else []))

@@ -16,7 +16,7 @@ from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.quantity_words import format_count
 from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile
-from resources.plugin_functions import added_functions
+from resources.plugin_functions import load_plugin_functions
 from resources.warehouse import Warehouse
 
 RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
@@ -42,7 +42,7 @@ def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
             f"{path} is not there any more: `dtef rubric add` takes {file.blueprint} from elsewhere, {file.removal} takes it away"
         )
     collections = read_collections(Path(file.models_dir)) if file.models_dir else None
-    found = read_blueprint(path, file.blueprint, collections, other_functions=added_functions())
+    found = read_blueprint(path, file.blueprint, collections, other_functions=load_plugin_functions())
     errors = [one for one in found.findings if is_left_out_for(one.level, one.code)]
     whole = [one for one in errors if one.code == _RESERVED]
     if errors and (whole or not file.skip_broken):

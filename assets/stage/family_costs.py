@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.table_publishing import published, require_made
+from assets.stage.table_publishing import publish_tables, require_made
 from dtef_pipeline.boards.costs import costs
 from dtef_pipeline.family.record import Family
 
@@ -42,7 +42,7 @@ def build_costs_asset(family: Family, deps: Sequence[str], command: str = "", gr
         )
         sums = {column: pa.compute.sum(rows[column]).as_py() for column in ("cost_usd", "unpriced")}
         cost_metadata = {column: value for column, value in sums.items() if value is not None}
-        return published(store, {"costs": rows}, family=name, costs=markdown(rows, _SHOWN_COSTS, most=30), **cost_metadata)
+        return publish_tables(store, {"costs": rows}, family=name, costs=markdown(rows, _SHOWN_COSTS, most=30), **cost_metadata)
 
     found: dg.AssetsDefinition = asset
     return found

@@ -21,7 +21,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, PANEL_KEYS, TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.judging.judges import find_judging_model
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -36,7 +36,7 @@ def panel_drift(settings: Settings, warehouse: Warehouse) -> DriftSettings:
         return DriftSettings()
     drift = load_drift_section(settings)
     if is_model_specific(drift):
-        models = known_models(settings, COMPUTED_MODELS)
+        models = load_known_models(settings, COMPUTED_MODELS)
         require_known_names(
             read_panel(settings.panel),
             drift,

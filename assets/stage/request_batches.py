@@ -6,7 +6,7 @@ from typing import TypeVar
 from assets.stage.resources import Store
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.families import COMPUTED_MODELS
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 
 ToBeAsked = TypeVar("ToBeAsked")
 """What a stage is about to ask about a partition."""
@@ -14,7 +14,7 @@ ToBeAsked = TypeVar("ToBeAsked")
 
 def load_store_models(store: Store) -> Models:
     """The shipped models, and those of DTEF_MODELS."""
-    return known_models(store.settings, COMPUTED_MODELS)
+    return load_known_models(store.settings, COMPUTED_MODELS)
 
 
 def split_batches(plans: Sequence[ToBeAsked], sizes: Sequence[int], most: int) -> Iterator[list[ToBeAsked]]:

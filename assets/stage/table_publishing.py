@@ -17,7 +17,9 @@ def require_made(store: Store, table: str, of: str, command: str) -> None:
         raise WarehouseError(f"no {table} yet: materialize the stages of a {of} first, or `{command}`")
 
 
-def published(store: Store, tables: Mapping[str, pa.Table], *, family: str = "", **metadata: Any) -> dg.MaterializeResult[Any]:
+def publish_tables(
+    store: Store, tables: Mapping[str, pa.Table], *, family: str = "", **metadata: Any
+) -> dg.MaterializeResult[Any]:
     """Write the tables, of which the first is the asset's; what the asset returns. `family`: whose part of tables over all families it is."""
     for name, rows in tables.items():
         store.warehouse.write(name, rows, **build_family_levels(name, family))

@@ -17,7 +17,7 @@ from fastapi import Depends, Request
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.documents.document_history import KnownDocuments
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
-from dtef_pipeline.api.queue.evaluation_views import EvaluationView, describe_subject, shown_evaluations
+from dtef_pipeline.api.queue.evaluation_views import EvaluationView, describe_subject, load_evaluation_views
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.text.quantity_words import format_count
@@ -217,7 +217,7 @@ def _check_database(services: Services, now: datetime) -> _DatabaseHealth:
     """A database that does not answer is told of, not raised."""
     store, since = services.evaluations, now - timedelta(days=FAILURES_OF_DAYS)
     try:
-        failed = shown_evaluations(store, store.latest(_MOST_FAILURES, status="failed"))
+        failed = load_evaluation_views(store, store.latest(_MOST_FAILURES, status="failed"))
         return _DatabaseHealth(
             HealthOfDatabase(answers=True, bytes=services.votes.database.size()),
             HealthOfEvaluations(

@@ -29,7 +29,7 @@ from dtef_pipeline.rubric.rubric_drift import NOTHING_TO_JUDGE_AGAIN
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.text.quantity_words import format_count
 from resources.gateway.progress import keep_terminal
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -71,7 +71,7 @@ def run(family: str, given: Given) -> int:
     given = ANCHORED[family].with_panel({**given, "anchors": given["anchors"] or ANCHORED[family].usual_n}, settings)
     names = ANCHORED[family].judges(given, settings, warehouse)
     costs, calls = (
-        resolve_budget_owners(given[name], names, known_models(settings, COMPUTED_MODELS))
+        resolve_budget_owners(given[name], names, load_known_models(settings, COMPUTED_MODELS))
         for name in ("max_cost_usd", "max_calls")
     )
     asked = {name: value for name, value in given.items() if name not in ("max_cost_usd", "max_calls") and value is not None}
@@ -122,7 +122,7 @@ def _add_scale(given: Given, settings: Settings) -> Given:
 
 
 def _find_rubric_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
-    models = known_models(settings, COMPUTED_MODELS)
+    models = load_known_models(settings, COMPUTED_MODELS)
     kept = warehouse.read_or_empty("rubric_anchor_items", columns=["blueprint"])["blueprint"].to_pylist()[: given["anchors"]]
     scored = warehouse.values("rubric_scores", "blueprint") if len(kept) < given["anchors"] else []
     names: set[str] = set()
@@ -163,7 +163,7 @@ def _find_qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> s
         raise ConfigError("--judge none: allowed: a model, since anchors are there to be judged")
     if not warehouse.values("qa_judgements", "suite") and not len(warehouse.read_or_empty("qa_anchor_items")):
         raise WarehouseError("nothing to judge again: no judged answer; `dtef qa run` with a judge makes some")
-    models = known_models(settings, COMPUTED_MODELS)
+    models = load_known_models(settings, COMPUTED_MODELS)
     if given["judge"]:
         models.resolve([given["judge"]])
     return set(models.specs)

@@ -107,11 +107,11 @@ def check_models(settings: Settings) -> Diagnosis:
     from dtef_pipeline.asking.models import LOCAL_EMBEDDER
     from dtef_pipeline.survey.baselines.names import BASELINES
     from resources.gateway.model_checks import find_quick_problem
-    from resources.model_catalog import known_models
+    from resources.model_catalog import load_known_models
 
     check = "models"
     try:
-        models = known_models(settings, BASELINES)
+        models = load_known_models(settings, BASELINES)
     except DtefError as error:
         return Diagnosis(check, "problem", str(error), "mend the file, or go on without: unset DTEF_MODELS")
     specs = [one for one in models.specs.values() if not (one.is_computed or one.is_imported) and one.model != LOCAL_EMBEDDER]
@@ -138,13 +138,13 @@ def check_panel(settings: Settings) -> Diagnosis:
     from dtef_pipeline.survey.baselines.names import BASELINES
     from dtef_pipeline.survey.settings import resolve_panel
     from resources.gateway.model_checks import find_quick_problem
-    from resources.model_catalog import known_models
+    from resources.model_catalog import load_known_models
     from resources.warehouse import Warehouse
 
     if settings.panel is None:
         return Diagnosis("panel", "ok", "none (DTEF_PANEL is not set): `nightly_drift` asks the baselines")
     try:
-        models = known_models(settings, BASELINES)
+        models = load_known_models(settings, BASELINES)
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
         wanted = resolve_panel(load_checked_panel(settings, models, warehouse), models)
         vote_settings(settings)

@@ -32,7 +32,7 @@ from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import budgets_of, run_config
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.text.quantity_words import format_count
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -56,7 +56,7 @@ class RunContextOfCommand:
 
     @cached_property
     def models(self) -> Models:
-        return known_models(self.environment, COMPUTED_MODELS)
+        return load_known_models(self.environment, COMPUTED_MODELS)
 
 
 class RunSelection(NamedTuple):

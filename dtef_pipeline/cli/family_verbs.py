@@ -279,9 +279,9 @@ def describe_board_update(warehouse: Warehouse, family: Family) -> str:
     if boards_left:
         return f"boards and pages follow at the next `dtef {family.name} board --refresh`"
     if warehouse.fs.get_file_info(find_site_folder(warehouse)).type != FileType.NotFound:
-        from assets.engine.site_catalog import documented_sites
+        from assets.engine.site_catalog import collect_site_documents
 
-        write_site(warehouse, documented_sites(warehouse, Settings.read_environment()))
+        write_site(warehouse, collect_site_documents(warehouse, Settings.read_environment()))
     return "nothing is scored any more: boards and pages went too"
 
 

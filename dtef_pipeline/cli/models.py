@@ -15,7 +15,7 @@ from dtef_pipeline.qa.transcripts.remote import normalise_model_string
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.baselines.names import BASELINES
 from resources.gateway.model_checks import resolve_route
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import Settings
 
 
@@ -25,7 +25,7 @@ def resolve_model_names(names: Sequence[str]) -> tuple[str, ...]:
     What is neither stays as it is, for the command to tell of.
     """
     try:
-        models = known_models(Settings.read_environment(), COMPUTED_MODELS)
+        models = load_known_models(Settings.read_environment(), COMPUTED_MODELS)
     except ConfigError:
         return tuple(names)
     known = {*models.specs, *models.collections, *models.computed}
@@ -40,7 +40,7 @@ def _convert_name(name: str) -> str:
 
 
 def list_models(output: str) -> None:
-    known = known_models(Settings.read_environment(), BASELINES)
+    known = load_known_models(Settings.read_environment(), BASELINES)
     rows = [
         {
             "model": spec.name,

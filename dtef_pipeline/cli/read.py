@@ -97,13 +97,13 @@ def _rename_duplicates(rows: pa.Table) -> pa.Table:
 def report(warehouse: Warehouse, out: Path) -> None:
     """Write the site into a folder, or into a zip file. Raises ConfigError where another file is in the way."""
     # Not imported above: the other commands that read make no pages.
-    from assets.engine.site_catalog import documented_sites
+    from assets.engine.site_catalog import collect_site_documents
     from dtef_pipeline.site.paths import FRONT_PAGE
     from dtef_pipeline.sites import list_results_tables, list_site_tables, make_site
 
     if not warehouse.tables(list_results_tables()):
         raise WarehouseError(f"no results in {warehouse.root} yet: `dtef run` asks models and scores what they answer")
-    documented = documented_sites(warehouse, Settings.read_environment())
+    documented = collect_site_documents(warehouse, Settings.read_environment())
 
     def pages(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str]]:
         return make_site(connection, documented)

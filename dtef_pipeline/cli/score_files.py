@@ -42,11 +42,11 @@ def _score_responses(lines: IO[str]) -> int:
 
 
 def _score_answers(file: IO[str], where: str, tasks: Path | None, trust_answers: bool) -> None:
-    from dtef_pipeline.cli.qa.external_scorers import outside_scorers
+    from dtef_pipeline.cli.qa.external_scorers import build_outside_scorers
     from dtef_pipeline.qa.score_lines import describe_unknown_scorers, read_answer_lines, score_answer_lines
 
     out = sys.stdout
-    outside = outside_scorers(tasks, trust_answers)
+    outside = build_outside_scorers(tasks, trust_answers)
     lines = read_answer_lines(file, where, outside)
     if not lines:
         click.echo(f"{where}: nothing to score", err=True)

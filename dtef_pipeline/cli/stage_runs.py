@@ -33,7 +33,7 @@ from resources.gateway.budget import Accounts
 from resources.gateway.model_checks import refuse_absent_imported, refuse_early
 from resources.gateway.progress import PartsProgress, keep_terminal
 from resources.json_posts import Webhook
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings, find_shipped
 from resources.warehouse import Warehouse
@@ -47,7 +47,7 @@ def check_settings(settings: Settings) -> Models:
     """The files and addresses that stages and roll-ups read at their end; the known models. Raises ConfigError for a fault in one."""
     check_home_path(settings)
     load_known_panel(settings)
-    models = known_models(settings, BASELINES)
+    models = load_known_models(settings, BASELINES)
     if settings.webhook and (problem := Webhook(settings.webhook).problem):
         raise ConfigError(problem)
     return models

@@ -37,7 +37,7 @@ BESIDE_COLUMNS: Mapping[str, str] = {
 }
 
 
-def beside_metrics(scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
+def compare_with_metrics(scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
     """One row per metric and player of one fit that has both, with `BESIDE_COLUMNS`; the metrics in the order of their names.
 
     Args:

@@ -37,7 +37,7 @@ def choose_shown_as_a(pair_id: str, salt: str) -> Side:
     return "right" if hashlib.sha256(f"{pair_id}\n{salt}".encode()).digest()[0] >> 7 else "left"
 
 
-def blinded_pair(pair: VotePair, left: PairedResponse, right: PairedResponse, names: Blinding, salt: str) -> BlindedPair:
+def build_blinded_pair(pair: VotePair, left: PairedResponse, right: PairedResponse, names: Blinding, salt: str) -> BlindedPair:
     """The pair as a reviewer gets it. `names`: those of everybody who might have written one of the texts, not of these two alone."""
     names = names.add_pair_names((*left.names, *right.names))
     first, second = (left, right) if choose_shown_as_a(pair.pair_id, salt) == "left" else (right, left)

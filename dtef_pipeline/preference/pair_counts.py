@@ -48,7 +48,7 @@ _Partition = tuple[str, str]
 _VOTES_MET = ("n_voted", "n_votes", "for_player", "for_other", "n_ties", "n_votes_leak_risk", "n_void")
 
 
-def who_met(pairs: Iterable[PlayersPair], votes: Iterable[CastVote]) -> pa.Table:
+def count_meetings(pairs: Iterable[PlayersPair], votes: Iterable[CastVote]) -> pa.Table:
     """`PREFERENCE_MET` of all pairs and votes of a store; without pairs no rows. Votes on pairs that are not there are passed over."""
     said: dict[str, list[CastVote]] = defaultdict(list)
     for vote in votes:

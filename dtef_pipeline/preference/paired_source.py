@@ -27,7 +27,7 @@ class MetricSource:
 
     tables: tuple[str, ...]
     query: str
-    """SQL over the tables that gives `beside_metrics.BESIDE_METRIC`, one row per metric and player. Names of metrics say what they were
+    """SQL over the tables that gives `compare_with_metrics.BESIDE_METRIC`, one row per metric and player. Names of metrics say what they were
     measured on, so that they are unique over all partitions."""
 
 

@@ -10,7 +10,7 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.preference.judge_ids import shorten_judge_names
-from dtef_pipeline.preference.metric_agreement import BESIDE_METRIC, beside_metrics, convert_judge_scores
+from dtef_pipeline.preference.metric_agreement import BESIDE_METRIC, compare_with_metrics, convert_judge_scores
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.report.row_reader import StoredRows
@@ -173,14 +173,14 @@ def _read_metrics(rows: StoredRows, sources: Sequence[MetricSource]) -> pd.DataF
 
 
 def _compare_metrics(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `beside_metrics` of one fit; the scores of judges are one more metric beside people's."""
+    """Rows of `compare_with_metrics` of one fit; the scores of judges are one more metric beside people's."""
     if not len(fit):
         return pd.DataFrame()
     partition, kind = str(fit["partition"].iloc[0]), str(fit["reviewer_kind"].iloc[0])
     own = metrics if partition == EVERY_PARTITION else metrics[metrics["partition"] == partition]
     judged = convert_judge_scores(scores[scores["partition"] == partition]) if kind == "person" else own.iloc[:0]
     filled = [one for one in (own, judged) if len(one)]
-    return beside_metrics(fit, pd.concat(filled, ignore_index=True) if filled else own)
+    return compare_with_metrics(fit, pd.concat(filled, ignore_index=True) if filled else own)
 
 
 def _build_agreement_row(metric: Any, rows: pd.DataFrame) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.judge_ids import is_own_pair
 from dtef_pipeline.preference.pair_blinding import (
     BlindedPair,
-    blinded_pair,
+    build_blinded_pair,
     choose_shown_as_a,
     count_replaced_names,
     normalize_for_comparison,
@@ -140,7 +140,7 @@ class VoteStore(DatabaseStore):
         statement = sa.select(tables.paired_responses).where(tables.paired_responses.c.response_id.in_([pair.left, pair.right]))
         sides = {row["response_id"]: build_response(tables.record_of("response", row)) for row in self.rows(statement)}
         names = names or self.hidden_names()
-        return blinded_pair(pair, sides[pair.left], sides[pair.right], names, self.salt)
+        return build_blinded_pair(pair, sides[pair.left], sides[pair.right], names, self.salt)
 
     def waiting(self, reviewer_id: str, most: int = 1, family: str | None = None) -> list[str]:
         """Pairs that the reviewer has not voted on, those with the fewest votes first.

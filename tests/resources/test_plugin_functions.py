@@ -19,7 +19,7 @@ def with_entry_points(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
 
 def test_functions_have_the_names_of_their_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
     with_entry_points(monkeypatch, call="math:hypot")
-    assert plugin_functions.added_functions()["call"](3, 4) == pytest.approx(5)
+    assert plugin_functions.load_plugin_functions()["call"](3, 4) == pytest.approx(5)
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_functions_have_the_names_of_their_entry_points(monkeypatch: pytest.Monk
 def test_what_is_no_function_is_named(monkeypatch: pytest.MonkeyPatch, value: str, said: str) -> None:
     with_entry_points(monkeypatch, factcheck=value)
     with pytest.raises(ConfigError, match=f"the point function 'factcheck' of {value}.*{said}"):
-        plugin_functions.added_functions()
+        plugin_functions.load_plugin_functions()

@@ -9,7 +9,7 @@ from dtef_pipeline.api.pages.forms import Choice, FieldKind, FormField, TypedFor
 from dtef_pipeline.api.plans.family_plans import FamilyPlans
 from dtef_pipeline.api.plans.manifest_base import list_known_partitions
 from dtef_pipeline.api.plans.manifests import Plans, resolve_schema_refs
-from dtef_pipeline.api.plans.model_choices import compute_default_budget, offered_models
+from dtef_pipeline.api.plans.model_choices import compute_default_budget, list_model_choices
 from resources.settings import Settings
 
 _BUDGET = {"max_cost_usd": "At most, in US dollars", "max_calls": "At most, in calls"}
@@ -140,7 +140,7 @@ def _build_text_field(member: _Member, typed: list[str], hint: str) -> FormField
 
 
 def _build_budget_fields(settings: Settings, form: TypedForm) -> list[FormField]:
-    usual = compute_default_budget([one.spec for one in offered_models(settings) if one.lacks is None])
+    usual = compute_default_budget([one.spec for one in list_model_choices(settings) if one.lacks is None])
     return [
         FormField(
             name,
@@ -156,7 +156,7 @@ def _build_budget_fields(settings: Settings, form: TypedForm) -> list[FormField]
 def _list_choices(family: str, plans: Plans, settings: Settings) -> dict[str, list[Choice]]:
     """What can be ticked, by member."""
     baselines = [Choice("baselines", "all baselines")] if family in _WITH_BASELINES else []
-    offered = [Choice(one.spec.name, one.spec.name, one.mark, one.lacks or "") for one in offered_models(settings)]
+    offered = [Choice(one.spec.name, one.spec.name, one.mark, one.lacks or "") for one in list_model_choices(settings)]
     found = {"models": [*baselines, *offered]}
     if family == "games":
         return found | _list_games_choices(settings)

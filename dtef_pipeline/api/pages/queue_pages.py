@@ -28,7 +28,7 @@ from dtef_pipeline.api.queue.evaluation_views import (
     describe_personas,
     describe_subject,
     load_evaluation_view,
-    shown_evaluations,
+    load_evaluation_views,
 )
 from dtef_pipeline.api.queue.queue_routes import QueueId, cancel_evaluation
 from dtef_pipeline.api.service_health import HealthLook, LookedAt
@@ -93,7 +93,7 @@ def cancel(request: Request, queue_id: QueueId, services: Used, held: Operating)
 def _list_values(services: Services, look: HealthLook, before: str, status: _Status, words: str) -> dict[str, Any]:
     """The evaluations of one page of the queue."""
     found = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None, status or None, words)
-    shown = shown_evaluations(services.evaluations, found)
+    shown = load_evaluation_views(services.evaluations, found)
     chosen = {name: one for name, one in (("status", status), ("q", words)) if one}
     older = {**chosen, "before": found[-1].queue_id} if len(found) == EVALUATIONS_A_PAGE else None
     here = {**chosen, "before": before} if before else chosen

@@ -47,7 +47,7 @@ from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.evaluation_store import RunSpec
 from resources.gateway.budget import Accounts
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import Settings
 
 MOST_ASKED_RUNS = 200
@@ -171,7 +171,7 @@ class _NamedGames:
         # The families bring pandas, which the API starts without.
         from dtef_pipeline.families import COMPUTED_MODELS
 
-        self.personas, self.models = load_known_personas(server), known_models(server, COMPUTED_MODELS)
+        self.personas, self.models = load_known_personas(server), load_known_models(server, COMPUTED_MODELS)
         self.chosen: dict[str, Persona | None] = {}
         """None: the model as itself."""
         self.packs: dict[str, Pack] = {}

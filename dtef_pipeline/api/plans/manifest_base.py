@@ -28,7 +28,7 @@ from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.evaluation_store import RunSpec
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import API_ANY_MODEL, Settings
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def load_named_models(settings: Settings, field: str, selectors: Sequence[str]) 
     """
     from dtef_pipeline.families import COMPUTED_MODELS
 
-    models = known_models(settings, COMPUTED_MODELS)
+    models = load_known_models(settings, COMPUTED_MODELS)
     for selector in selectors:
         require_offered(field, selector, models, settings)
         with rejections(field):
@@ -240,7 +240,7 @@ def _format_alternatives(asked: Sequence[ModelSpec], settings: Settings) -> str:
     from dtef_pipeline.families import COMPUTED_MODELS
     from resources.gateway.model_checks import find_quick_problem
 
-    known = known_models(settings, COMPUTED_MODELS).specs
+    known = load_known_models(settings, COMPUTED_MODELS).specs
     able = [
         name
         for name, spec in known.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dtef_pipeline.api.plans.model_choices import USUAL_CALLS, choose_askable, compute_default_budget, offered_models
+from dtef_pipeline.api.plans.model_choices import USUAL_CALLS, choose_askable, compute_default_budget, list_model_choices
 from resources.settings import Settings
 
 
@@ -14,7 +14,7 @@ def manifest_examples(settings: Settings) -> Mapping[str, Mapping[str, Any]]:
 
     Raises ConfigError where a models file has a fault.
     """
-    model = choose_askable(offered_models(settings))
+    model = choose_askable(list_model_choices(settings))
     asked = [model.name] if model else []
     budget = compute_default_budget([model] if model else [])
     replayed = {"models": ["stored/amber", "stored/birch"], "budget": {"max_calls": 0}}

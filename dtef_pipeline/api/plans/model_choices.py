@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import Settings
 
 USUAL_CALLS = 2000
@@ -27,13 +27,13 @@ class ModelChoice(NamedTuple):
         return "" if self.lacks is None else "not installed" if self.spec.is_local else "no key"
 
 
-def offered_models(settings: Settings) -> list[ModelChoice]:
+def list_model_choices(settings: Settings) -> list[ModelChoice]:
     """All models of the files, in their order, but those that are computed and those that embed. Raises ConfigError where a file has a fault."""
     # These bring pandas and the response store, which the API starts without.
     from dtef_pipeline.families import COMPUTED_MODELS
     from resources.gateway.model_checks import find_quick_problem
 
-    specs = known_models(settings, COMPUTED_MODELS).specs.values()
+    specs = load_known_models(settings, COMPUTED_MODELS).specs.values()
     return [
         ModelChoice(one, find_quick_problem(one, os.environ)) for one in specs if not (one.is_computed or _is_embedder(one))
     ]

@@ -38,7 +38,7 @@ class EvaluationView(NamedTuple):
         return self.events[-1].happened_at if self.events else self.evaluation.submitted_at
 
 
-def shown_evaluations(store: EvaluationStore, found: Sequence[Evaluation]) -> list[EvaluationView]:
+def load_evaluation_views(store: EvaluationStore, found: Sequence[Evaluation]) -> list[EvaluationView]:
     """The evaluations with their events, in their order; events of single items, which are many, only of those that run."""
     return _build_views(store, found, store.list_brief_events([one.queue_id for one in found]))
 

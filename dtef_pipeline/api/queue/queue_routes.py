@@ -18,7 +18,7 @@ from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, build_tagged_response, 
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import make_fault_problem
 from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus
-from dtef_pipeline.api.queue.evaluation_views import EvaluationView, load_evaluation_view, shown_evaluations
+from dtef_pipeline.api.queue.evaluation_views import EvaluationView, load_evaluation_view, load_evaluation_views
 from dtef_pipeline.api.queue.event_stream import (
     EVENTS_EVERY_S,
     EventStream,
@@ -198,7 +198,7 @@ def _list_page(
     page = _find_older(evaluations, status, cursor, limit + 1)
     here = page[:limit]
     found = []
-    for shown in shown_evaluations(evaluations, here):
+    for shown in load_evaluation_views(evaluations, here):
         # It may have gone on since it was found.
         if status in (None, shown.progress.status):
             counted = None if shown.is_over else shown.progress.steps.model_dump()

@@ -13,7 +13,7 @@ from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError
 from resources.evaluations.evaluation_store import Evaluation, EvaluationRun
 from resources.evaluations.run_manifests import config_hash
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import Settings
 
 if TYPE_CHECKING:
@@ -134,4 +134,4 @@ def _read_models(settings: Settings, stamp: object) -> Models:
     """`stamp`: of the file of models, which is read again when it changes."""
     from dtef_pipeline.families import COMPUTED_MODELS
 
-    return known_models(settings, COMPUTED_MODELS)
+    return load_known_models(settings, COMPUTED_MODELS)

@@ -37,7 +37,7 @@ from dtef_pipeline.text.printable import escape_terminal
 from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 
@@ -392,7 +392,7 @@ def _assign_seats(one: Pack, options: PlayOptions, settings: Settings) -> Seatin
         raise ConfigError(
             f"--players {options.players}: got {len(given)} for {one.name}; allowed: {len(seats)} ({', '.join(seats)})"
         )
-    models = known_models(settings, COMPUTED_MODELS)
+    models = load_known_models(settings, COMPUTED_MODELS)
     personas = load_known_personas(settings)
     by_hand = (HUMAN, AS_WRITTEN) if scripted else (HUMAN,)
     players = [None if name in by_hand else resolve_player(one, models, personas, name) for name in given]

@@ -11,14 +11,14 @@ import pandas as pd
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.families import describe_table_columns
-from dtef_pipeline.cli.preference.preference_fit import resolve_judges, stored_votes
+from dtef_pipeline.cli.preference.preference_fit import read_stored_votes, resolve_judges
 from dtef_pipeline.cli.stage_runs import check_home_path, make_roll_ups, open_dagster_instance, report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, open_warehouse, reads_tables
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.preference.judge_ids import matches_judge
-from dtef_pipeline.preference.metric_agreement import BESIDE_COLUMNS, BESIDE_METRIC, beside_metrics, convert_judge_scores
+from dtef_pipeline.preference.metric_agreement import BESIDE_COLUMNS, BESIDE_METRIC, compare_with_metrics, convert_judge_scores
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.preference.vote_selection import compute_votes_version, filter_by_item
@@ -59,7 +59,7 @@ def compare(
         raise WarehouseError(f"nothing to compare: no votes on responses of {family}")
     scores = scores[scores["partition"] == choose_partition(scores, partition)]
     tables = [
-        beside_metrics(
+        compare_with_metrics(
             rows, _filter_metrics(_collect_metrics(warehouse, str(group[0]), partition, rows_of_family, str(group[1])), metric)
         )
         for group, rows in scores.groupby(["family", "reviewer_kind", "judge"], dropna=False)
@@ -283,7 +283,7 @@ def _format_interval(one: pd.Series[Any]) -> str:
 
 
 def _read_current_votes() -> list[PlayersVote]:
-    return [vote for kind in REVIEWER_KINDS for vote in stored_votes(kind)[1]]
+    return [vote for kind in REVIEWER_KINDS for vote in read_stored_votes(kind)[1]]
 
 
 def _check_votes(warehouse: Warehouse, votes: list[PlayersVote], items: tuple[str, ...]) -> None:

@@ -75,7 +75,7 @@ _VOTING_JUDGES_NAMED = 5
 _ITEMS_NAMED = 3
 
 
-def stored_votes(reviewer_kind: str, family: str | None = None) -> tuple[str, list[PlayersVote]]:
+def read_stored_votes(reviewer_kind: str, family: str | None = None) -> tuple[str, list[PlayersVote]]:
     """What the store is called, and its votes of this kind of reviewer that are not voided."""
     with VoteStore(Settings.read_environment().responses_url) as store:
         return store.name, read_player_votes(store, family=family, reviewer_kind=reviewer_kind)
@@ -103,9 +103,9 @@ def _describe_voters(votes: list[PlayersVote]) -> str:
 def _known_models() -> Models:
     # Loads every family, which votes of people and patterns of ids do not need.
     from dtef_pipeline.families import COMPUTED_MODELS
-    from resources.model_catalog import known_models
+    from resources.model_catalog import load_known_models
 
-    return known_models(Settings.read_environment(), COMPUTED_MODELS)
+    return load_known_models(Settings.read_environment(), COMPUTED_MODELS)
 
 
 _JUDGES_SHOWN = 3
@@ -159,7 +159,7 @@ def _fit_of_store(
     votes at all, and ConfigError where no vote fits.
     """
     kind = "judge" if judges else USUAL_REVIEWERS
-    where, votes = stored_votes(kind, family)
+    where, votes = read_stored_votes(kind, family)
     if not votes:
         raise StoreError(_describe_no_votes(where, kind, family))
     meant = filter_by_reviewer(votes, reviewers, resolve_judges(judges, {vote.reviewer_id for vote in votes}))

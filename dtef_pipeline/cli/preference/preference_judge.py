@@ -25,7 +25,7 @@ from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
 from resources.gateway.model_checks import refuse_early
 from resources.gateway.progress import RunProgress, display_progress
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.votes.vote_store import (
@@ -62,7 +62,7 @@ def judge(
     """The exit code: 1 where some pair got no vote."""
     settings = Settings.read_environment()
     no_own_judge = vote_settings(settings).no_own_judge
-    known = known_models(settings, COMPUTED_MODELS)
+    known = load_known_models(settings, COMPUTED_MODELS)
     judges = pair_judges(models, known)
     given = parse_budgets(max_cost_usd, max_calls)
     budget = Budget(max_cost_usd=given.get("max_cost_usd"), max_calls=given.get("max_calls"))

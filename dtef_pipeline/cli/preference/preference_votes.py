@@ -26,7 +26,7 @@ from dtef_pipeline.report.terminal import render
 from dtef_pipeline.site.vote_page import vote_page
 from dtef_pipeline.text.printable import escape_terminal
 from dtef_pipeline.text.quantity_words import format_count
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import Settings
 from resources.votes.vote_files import Line, VoteImportResult, add_lines, export_votes, import_votes
 from resources.votes.vote_queries import JUDGE_KIND, refuse_judge
@@ -111,7 +111,7 @@ def list_votes(output: str, family: str | None) -> None:
     with _store() as store:
         votes = store.votes(family)
         judges = {one.reviewer_id for _, one, _ in votes if one.reviewer_kind == JUDGE_KIND}
-        served = known_models(Settings.read_environment(), COMPUTED_MODELS).own_servers if judges else ()
+        served = load_known_models(Settings.read_environment(), COMPUTED_MODELS).own_servers if judges else ()
         own = {judge: list_own_pairs(store, judge, served) for judge in judges}
     rows = [
         {

@@ -22,7 +22,7 @@ from resources.sandbox.run import CHECK_TIMEOUT, run_checks
 _TASK_PARTS = ("prompt", "entry_point", "test")
 
 
-def outside_scorers(tasks: Path | None, trust_answers: bool) -> dict[str, MakeScoreWritten]:
+def build_outside_scorers(tasks: Path | None, trust_answers: bool) -> dict[str, MakeScoreWritten]:
     """By name. `tasks`: a file of HumanEval's layout, whose programs lines name by `task`."""
     known = _load_tasks(tasks)
     return {

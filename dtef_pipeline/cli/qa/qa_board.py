@@ -8,7 +8,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from assets.qa.suite_catalog import known_suites
+from assets.qa.suite_catalog import load_known_suites
 from dtef_pipeline.boards.family_views import BoardView
 from dtef_pipeline.boards.mixed_models import split_served
 from dtef_pipeline.cli.families import CommandFamily, fitting_rows, require_rolled_up, view_frame
@@ -44,7 +44,7 @@ def _split_boards(warehouse: Warehouse, view: BoardView) -> pa.Table:
 
     def split(connection: duckdb.DuckDBPyConnection) -> pa.Table:
         split_served(connection, "qa_scores", "qa_responses", ["request_key", "model_variant"])
-        return build_qa_boards(connection, exposure=known_suites(None).exposure)[view.table]
+        return build_qa_boards(connection, exposure=load_known_suites(None).exposure)[view.table]
 
     with waiting("making boards"):
         return warehouse.query(split, only=[*QA_BOARD_READS, "qa_responses"])

@@ -184,9 +184,9 @@ def _read(
 
 
 def _list_all_parts(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
-    from assets.qa.suite_catalog import known_suites
+    from assets.qa.suite_catalog import load_known_suites
 
-    suites = cache(known_suites)  # many parts come from one file of suites
+    suites = cache(load_known_suites)  # many parts come from one file of suites
     return {"parts": [_build_row(warehouse, key, suites) for key in list_stored_keys(warehouse, FAMILY_BY_NAME["qa"])]}
 
 
@@ -194,9 +194,9 @@ def read_files(
     suite: str, path: Path, corpus: Path | None, suites: Path | None, *, part: str | None = None, strict: bool = False
 ) -> tuple[SuiteSpec, AddedFiles]:
     """The suite, and what is at the path. Raises ConfigError for an unknown suite, ItemError where nothing can be read."""
-    from assets.qa.suite_catalog import known_suites
+    from assets.qa.suite_catalog import load_known_suites
 
-    spec = known_suites(str(suites) if suites else None).route(suite)
+    spec = load_known_suites(str(suites) if suites else None).route(suite)
     return spec, read_added(spec, path, corpus, part=part, strict=strict)
 
 

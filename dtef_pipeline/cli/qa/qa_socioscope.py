@@ -48,7 +48,7 @@ from dtef_pipeline.site.chart_images import render_svg
 from dtef_pipeline.site.content import Chart
 from dtef_pipeline.text.first_line import shorten_to_line
 from dtef_pipeline.text.quantity_words import format_count
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import Settings
 
 _SUITE = "socioscope"
@@ -110,7 +110,7 @@ def _check_models(options: QaSettings) -> tuple[ModelSpec, ...]:
         return ()
     require_safe(options.snapshot)
     settings = Settings.read_environment()
-    specs = known_models(settings, COMPUTED_MODELS).resolve(options.models)
+    specs = load_known_models(settings, COMPUTED_MODELS).resolve(options.models)
     require_imported(specs, options.snapshot, settings)
     require_server(options.retriever, settings)
     return specs

@@ -17,7 +17,7 @@ from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, is_blueprint_file, make_blueprint_id, read_blueprint
 from dtef_pipeline.text.quantity_words import format_count, format_plural, list_first_names
 from resources.blueprint_files import BLUEPRINT_NOTES, NOTES_FOLDER, RubricFile, content_hash, find_missing_below
-from resources.plugin_functions import added_functions
+from resources.plugin_functions import load_plugin_functions
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -68,7 +68,7 @@ class CheckedFile:
 def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) -> CheckReport:
     """What was found in the files."""
     collections = read_collections(models_dir) if models_dir is not None else None
-    added = added_functions()
+    added = load_plugin_functions()
     found = dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root))
     read = [
         CheckedFile(file, path, identifier, read_blueprint(file, identifier, collections, other_functions=added))

@@ -28,7 +28,7 @@ from dtef_pipeline.rubric.summaries.summary_rows import choose_analysts
 from dtef_pipeline.rubric.validity import UNREADABLE_FROM, UNREADABLE_REASONS
 from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -81,7 +81,7 @@ def with_panel(given: Mapping[str, Any]) -> RubricSettings:
     environment = Settings.read_environment()
     panel = load_family_panel(environment, RUBRIC_PANEL_SECTION, RubricSettings)
     if panel is not None:
-        models = known_models(environment, COMPUTED_MODELS)
+        models = load_known_models(environment, COMPUTED_MODELS)
         _require_known(environment, "analysts", lambda: choose_analysts(panel.analysts, models))
         _require_known(environment, "embedder", lambda: choose_embedder(panel.embedder, models))
     settings: RubricSettings = family_settings("rubric", given)

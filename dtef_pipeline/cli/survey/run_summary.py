@@ -40,7 +40,7 @@ from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
 from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.unknown_cost import format_cost, format_row_cost
 from resources.gateway.progress import waiting
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -123,7 +123,7 @@ _COMPARED = [
 _HOW_AFTER_RUN = "`dtef board --wide` shows them"
 
 
-def after_run(given: RunContextOfCommand) -> bool:
+def report_after_run(given: RunContextOfCommand) -> bool:
     """Counts by status, what the run's models cost so far, the snapshot's board for each context level; of an experiment, its comparison.
 
     True: every language model of the run has answered something.
@@ -223,7 +223,7 @@ def compare_ways(
         raise WarehouseError(
             f"no scores in {warehouse.root} yet: `{_format_ask_command(chosen, name, snapshot)}` asks and scores"
         )
-    known = known_models(Settings.read_environment(), BASELINES)
+    known = load_known_models(Settings.read_environment(), BASELINES)
     asked = resolve_asked_models(chosen, known, models) if models else _find_scored_models(chosen, known, warehouse, options)
     frame = _compute_comparison(warehouse, asked, options, margin)
     if not len(frame):

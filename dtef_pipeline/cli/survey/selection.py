@@ -12,7 +12,7 @@ from dtef_pipeline.family.run_settings import Setting, build_settings
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.experiments import ConditionModel, Experiment, load_experiment, resolve_asked_models
 from dtef_pipeline.survey.settings import SurveySettings
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import Settings, find_shipped
 
 
@@ -28,7 +28,7 @@ def survey_settings(given: Mapping[str, Any]) -> SurveyRunSettings:
 
     Raises ConfigError for options that exclude each other, and for what is not known: a model, a condition, an experiment.
     """
-    models, options = known_models(Settings.read_environment(), COMPUTED_MODELS), dict(given)
+    models, options = load_known_models(Settings.read_environment(), COMPUTED_MODELS), dict(given)
     limits, name = options.pop("limits", ()), options.pop("experiment", None)
     experiment = find_experiment(name) if name else None
     rounds = options.get("rounds") or [round_id.upper() for round_id in (experiment.rounds if experiment else ())]

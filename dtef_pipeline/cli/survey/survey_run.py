@@ -10,7 +10,7 @@ from assets.survey.panel_file import load_checked_panel, with_blueprints
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.stage_runs import StagesRun, check_settings
 from dtef_pipeline.cli.survey.question_lines import question_lines
-from dtef_pipeline.cli.survey.run_summary import after_run, describe_calls
+from dtef_pipeline.cli.survey.run_summary import describe_calls, report_after_run
 from dtef_pipeline.cli.survey.selection import survey_settings
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
@@ -82,7 +82,7 @@ def _after(given: RunContextOfCommand, _: Sequence[str], running: StagesRun) -> 
     all_answered = True
     if not given.options.from_store:
         with keep_terminal():
-            all_answered = after_run(given)
+            all_answered = report_after_run(given)
     if given.beside.no_roll_ups:
         say(
             "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef board --refresh`, or the next run"

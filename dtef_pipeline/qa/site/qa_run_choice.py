@@ -14,7 +14,7 @@ RUN_OF_A_PART = ("suite", "part", "condition", "model_variant", "snapshot")
 """What tells the runs of all parts apart."""
 
 
-def shown_runs(rows: StoredRows, latest: pa.Table, snapshot_order: Sequence[str]) -> pa.Table:
+def choose_shown_runs(rows: StoredRows, latest: pa.Table, snapshot_order: Sequence[str]) -> pa.Table:
     """Columns RUN_OF_A_PART, one row per run: those that boards are made of, and of what has no score the latest run.
 
     `latest`: rows of `latest_scores`; `snapshot_order`: the snapshots of the scores, the earliest first.

@@ -14,7 +14,7 @@ import pandas as pd
 
 from dtef_pipeline.qa.latest_scores import load_latest_scores, load_qa_snapshot_order
 from dtef_pipeline.qa.site.qa_labels import rank_metric
-from dtef_pipeline.qa.site.qa_run_choice import shown_runs
+from dtef_pipeline.qa.site.qa_run_choice import choose_shown_runs
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import rename_variants
 from dtef_pipeline.site.paths import choose_file_names
@@ -79,7 +79,7 @@ class QaScores:
         self.connection = connection
         latest = load_latest_scores(connection)
         connection.register(QA_LATEST, latest)
-        connection.register(SHOWN_RUNS, shown_runs(self.rows, latest, load_qa_snapshot_order(connection)))
+        connection.register(SHOWN_RUNS, choose_shown_runs(self.rows, latest, load_qa_snapshot_order(connection)))
         found = rename_variants(self._read_variants())
         self.names: dict[str, str] = dict(zip(found["model_variant"], found["model"], strict=True))
         self.board = self._read_board()

@@ -11,7 +11,7 @@ from assets.engine.dry_run import compute_mean_lengths
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.stage import Lengths
 from dtef_pipeline.games.tables import EPISODE_TURNS, LEAGUE_SPACE
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, use
@@ -44,7 +44,7 @@ def test_an_estimate_of_decisions_takes_texts_as_long_as_those_of_the_model_s_ga
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(tmp_path, monkeypatch)
-    (model,) = known_models(Settings.read_environment(), COMPUTED_MODELS).resolve(["gpt-4.1-mini"])
+    (model,) = load_known_models(Settings.read_environment(), COMPUTED_MODELS).resolve(["gpt-4.1-mini"])
     asks = ("games", "decisions", "--scenario", "kuhn", "--model", model.name, "--draws", "1", "--estimate", "--json")
     (before,) = strict(ok(*asks))
     house = Warehouse(tmp_path / "warehouse")

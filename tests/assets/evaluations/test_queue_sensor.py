@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from assets.evaluations import queue_sensor
+from assets.evaluations import queue_sensor, run_endings
 from assets.stage import partitions
 from assets.stage.resources import Store
 from dtef_pipeline.cli.stage_runs import open_dagster_instance

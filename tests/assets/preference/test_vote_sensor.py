@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 
 from assets.engine.site_report import report
+from assets.preference import score_assets
 from assets.preference.score_assets import preference_roll_ups, preference_scores
 from assets.preference.vote_assets import preference_votes
 from assets.preference.vote_sensor import scores_after_votes
@@ -21,7 +22,7 @@ from tests.made.stored_votes import store_votes
 
 _OF_VOTES = dg.Definitions(
     assets=[preference_votes, preference_scores, report],
-    asset_checks=dg.load_asset_checks_from_modules([voted_scores]),
+    asset_checks=dg.load_asset_checks_from_modules([score_assets]),
     jobs=[preference_roll_ups],
     resources={"store": Store()},
 )

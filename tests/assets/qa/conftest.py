@@ -17,7 +17,7 @@ import yaml
 from assets.engine.roll_up_names import QA_ROLL_UP_NAMES
 from assets.launch import OF_PARTS, QA_STAGE_NAMES, LaunchResult, materialize
 from assets.qa.files import add_parts, list_known_parts
-from assets.qa.suite_catalog import known_suites
+from assets.qa.suite_catalog import load_known_suites
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.qa.item_files.suite_files import read_added
 from dtef_pipeline.qa.tables import QA_SPACE
@@ -48,7 +48,7 @@ class QaPipeline:
 
     def add(self, suite: str, path: Path, corpus: Path | None = None) -> list[str]:
         """Make the parts of a suite known; their keys."""
-        added = read_added(known_suites(None).route(suite), path, corpus)
+        added = read_added(load_known_suites(None).route(suite), path, corpus)
         content = source_hash(path, corpus)
         documents = str(corpus) if corpus else None
         sources = [QaSource(suite, part, str(path), documents, None, content) for part in added.parts]

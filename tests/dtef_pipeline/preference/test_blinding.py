@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.judging.hidden_names import build_blinding, list_names_of_model
-from dtef_pipeline.preference.pair_blinding import blinded_pair, choose_shown_as_a, count_replaced_names
+from dtef_pipeline.preference.pair_blinding import build_blinded_pair, choose_shown_as_a, count_replaced_names
 from dtef_pipeline.preference.paired_source import build_paired_responses
 from dtef_pipeline.preference.votes import vote_pair
 from tests.made.voted import need_votes, real_responses, responses, vectors
@@ -31,7 +31,7 @@ def test_vectors_of_scrubbing(given_: dict[str, Any], expected: str) -> None:
 @pytest.mark.parametrize(("given_", "expected"), vectors("pair_json"))
 def test_vectors_of_the_json_of_a_pair(given_: dict[str, Any], expected: bool) -> None:
     left, right = responses(2)
-    served = blinded_pair(vote_pair(left, right), left, right, build_blinding(left.names), SALT).serialize()
+    served = build_blinded_pair(vote_pair(left, right), left, right, build_blinding(left.names), SALT).serialize()
     assert (list(served) == given_["keys"]) is expected
 
 
@@ -98,7 +98,7 @@ def test_the_texts_are_swapped_with_the_sides() -> None:
     left, right = sorted(responses(2), key=lambda one: one.response_id)
     pair = vote_pair(left, right)
     seen = {
-        choose_shown_as_a(pair.pair_id, salt): blinded_pair(pair, left, right, build_blinding([]), salt).run_a
+        choose_shown_as_a(pair.pair_id, salt): build_blinded_pair(pair, left, right, build_blinding([]), salt).run_a
         for salt in map(str, range(20))
     }
     assert seen == {"left": left.text, "right": right.text}
@@ -113,7 +113,7 @@ def test_no_name_stands_in_what_is_served_of_the_real_pairs() -> None:
     both = [pair for pair in combinations(rows, 2) if pair[0].item_id == pair[1].item_id]
     assert len(both) == 5 * 59 * 58 / 2
     for left, right in both[::20]:
-        pair = blinded_pair(vote_pair(left, right), left, right, names, SALT)
+        pair = build_blinded_pair(vote_pair(left, right), left, right, names, SALT)
         assert list(pair.serialize()) == ["pair_id", "prompt", "run_a", "run_b"]
     scrubbed = {names.scrub(text).text for row in rows for text in (row.text, row.prompt)}
     for text in scrubbed:
@@ -226,7 +226,7 @@ def test_the_names_of_the_two_models_are_hidden_however_short(model: str, text: 
         for one, name in zip(prompt_and_texts, (model, "other/quokka"), strict=True)
     )
     names = build_blinding([*left.names, *right.names])
-    served = blinded_pair(vote_pair(left, right), left, right, names, SALT)
+    served = build_blinded_pair(vote_pair(left, right), left, right, names, SALT)
     assert served.run_a == served.run_b == served.prompt == expected
     assert count_replaced_names(names, [("p", left, right)]) == {"p": 2 * expected.count("[model]")}
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
-from dtef_pipeline.preference.metric_agreement import BESIDE_COLUMNS, beside_metrics, convert_judge_scores
+from dtef_pipeline.preference.metric_agreement import BESIDE_COLUMNS, compare_with_metrics, convert_judge_scores
 
 SCORE = {"family": "qa", "partition": "all", "reviewer_kind": "person", "judge": None, "low": None, "high": None, "n_votes": 10}
 
@@ -28,7 +28,7 @@ def test_tau_is_that_of_scipy_over_the_players_that_both_have_and_less_can_be_be
     rng = np.random.default_rng(3)
     betas = {f"p{at}": float(rng.normal()) for at in range(12)}
     values = {f"p{at}": float(at % 7 + rng.normal()) for at in range(2, 15)}
-    found = beside_metrics(scores(betas), pd.concat([metric(values), metric(values, "lower", "n")]))
+    found = compare_with_metrics(scores(betas), pd.concat([metric(values), metric(values, "lower", "n")]))
     assert list(found.columns) == list(BESIDE_COLUMNS)
     both = sorted(set(betas) & set(values))
     expected = kendalltau([betas[one] for one in both], [values[one] for one in both]).statistic
@@ -44,27 +44,27 @@ def test_tau_is_that_of_scipy_over_the_players_that_both_have_and_less_can_be_be
 
 
 def test_too_few_players_have_a_reason_in_place_of_an_interval_or_of_tau() -> None:
-    three = beside_metrics(scores({"a": 1, "b": 0, "c": -1}), metric({"a": 3, "b": 1, "c": 2}))
+    three = compare_with_metrics(scores({"a": 1, "b": 0, "c": -1}), metric({"a": 3, "b": 1, "c": 2}))
     assert three["tau"].iloc[0] == pytest.approx(1 / 3)
     assert three["tau_low"].isna().all()
     assert three["tau_interval"].isna().all()
     assert "at least 8 are needed" in three["reason"].iloc[0]
-    one = beside_metrics(scores({"a": 1, "b": None}), metric({"a": 3, "b": 1}))
+    one = compare_with_metrics(scores({"a": 1, "b": None}), metric({"a": 3, "b": 1}))
     assert one["tau"].isna().all()
     assert "at least 2 players" in one["reason"].iloc[0]
-    assert not len(beside_metrics(scores({"a": None}), metric({"a": 3})))
-    assert not len(beside_metrics(scores({"a": 1}), metric({"b": 3})))
+    assert not len(compare_with_metrics(scores({"a": None}), metric({"a": 3})))
+    assert not len(compare_with_metrics(scores({"a": 1}), metric({"b": 3})))
 
 
 def test_players_of_other_components_are_left_out_and_counted() -> None:
     apart = pd.concat([scores({"a": 1, "b": -1, "c": 0}), scores({"d": 5, "e": -5}, 1)])
-    found = beside_metrics(apart, metric({"a": 2, "b": 1, "c": 0, "d": 9, "e": 8}))
+    found = compare_with_metrics(apart, metric({"a": 2, "b": 1, "c": 0, "d": 9, "e": 8}))
     assert set(found["player"]) == {"a", "b", "c"}
     assert "2 in other components are left out" in found["reason"].iloc[0]
 
 
 def test_judges_are_a_metric_beside_people() -> None:
     both = pd.concat([scores({"a": 1, "b": -1}), scores({"a": -2, "b": 2}, reviewer_kind="judge", judge="j")])
-    found = beside_metrics(both[both["reviewer_kind"] == "person"], convert_judge_scores(both))
+    found = compare_with_metrics(both[both["reviewer_kind"] == "person"], convert_judge_scores(both))
     assert found["metric"].unique().tolist() == ["preference of j"]
     assert found["tau"].iloc[0] == pytest.approx(-1)

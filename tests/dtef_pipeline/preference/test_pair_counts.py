@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.preference.pair_counts import CastVote, PlayersPair, who_met
+from dtef_pipeline.preference.pair_counts import CastVote, PlayersPair, count_meetings
 from dtef_pipeline.preference.score_columns import PREFERENCE_MET
 
 _MET_PAIRS = [
@@ -23,7 +23,7 @@ _MET_VOTES = [
 
 
 def _met(family: str, partition: str, kind: str) -> dict[tuple[str, str], tuple[int, ...]]:
-    table = who_met(_MET_PAIRS, _MET_VOTES)
+    table = count_meetings(_MET_PAIRS, _MET_VOTES)
     assert table.schema == PREFERENCE_MET
     rows = [
         row for row in table.to_pylist() if (row["family"], row["partition"], row["reviewer_kind"]) == (family, partition, kind)
@@ -43,5 +43,5 @@ def test_a_voided_vote_counts_nowhere_else() -> None:
 
 def test_a_pair_without_votes_is_there_and_an_item_without_partition_stands_in_the_whole_family_alone() -> None:
     assert _met("elsewhere", "all", "person") == {("fox", "owl"): (1, 0, 0, 0, 0, 0, 0, 0, 0)}
-    assert set(who_met(_MET_PAIRS, [])["partition"].to_pylist()) == {"all", "mmlu", "gsm8k"}
-    assert not len(who_met([], []))
+    assert set(count_meetings(_MET_PAIRS, [])["partition"].to_pylist()) == {"all", "mmlu", "gsm8k"}
+    assert not len(count_meetings([], []))

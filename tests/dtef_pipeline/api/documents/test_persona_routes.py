@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.games.game_catalog import load_known_personas
+from dtef_pipeline.api.documents import document_history
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.personas import Player, require_approved
 from tests.dtef_pipeline.api.made import client_in, settings_in

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dtef_pipeline.api.documents import document_history
 from dtef_pipeline.errors import ConfigError, StoreError
 from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from tests.dtef_pipeline.api.browsed import (

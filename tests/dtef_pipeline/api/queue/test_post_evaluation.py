@@ -318,7 +318,7 @@ def test_the_published_cases(client: TestClient) -> None:
 
 def test_others_are_answered_while_a_submission_is_prepared(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first submission imports litellm, which takes seconds."""
-    from resources.gateway import litellm_module
+    from resources.gateway import litellm_module, request_settings
 
     begun, may_end = threading.Event(), threading.Event()
 

@@ -21,7 +21,7 @@ from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, 
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_SCORES
 from dtef_pipeline.survey.tables import BLUEPRINTS, PREDICTIONS, SCORES, SURVEY_RESPONSES
 from resources.evaluations.evaluation_store import QUEUE_TAG, Evaluation, EvaluationStore, RunSpec
-from resources.model_catalog import known_models
+from resources.model_catalog import load_known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -148,7 +148,9 @@ def test_a_baseline_with_nothing_to_go_by_says_why_and_has_not_failed(tmp_path: 
     """In a first round, a third of the predictions of all baselines had failed, as it seemed."""
     house, at = Warehouse(settings_in(tmp_path).warehouse), {"round": "S1", "segment": "country:kenya", "snapshot": "base"}
     plan = asked_survey(tmp_path).plan["config"]["predictions"]
-    (name,) = (spec.name for spec in known_models(settings_in(tmp_path), COMPUTED_MODELS).resolve(["baseline/previous-round"]))
+    (name,) = (
+        spec.name for spec in load_known_models(settings_in(tmp_path), COMPUTED_MODELS).resolve(["baseline/previous-round"])
+    )
     silent = {
         "model": name,
         "model_variant": name,

@@ -9,6 +9,7 @@ import pytest
 
 from dtef_pipeline.boards.boards import board
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
+from dtef_pipeline.survey.boards import survey_subject
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from tests.made.scores import reference_table, scores_of, scores_table
 from tests.made.world_tables import connection
