@@ -17,10 +17,10 @@ from dtef_pipeline.survey.adapters import adapters
 
 ROOT = Path(__file__).resolve().parent.parent
 PUBLIC = {
-    "dtef_pipeline.survey.adapters": ["Adapter", "RoundsAdapter", "adapter_for", "adapters", "read_survey", "read_surveys"],
-    "dtef_pipeline.survey.attributes": ["segment", "segment_key", "unique_keys", "vocabulary"],
+    "dtef_pipeline.survey.adapters": ["Adapter", "RoundsAdapter", "adapters", "find_adapter", "read_survey", "read_surveys"],
+    "dtef_pipeline.survey.attributes": ["load_vocabulary", "make_segment_key", "require_unique_segment_keys", "segment"],
     "dtef_pipeline.survey.model": ["Answer", "Finding", "Question", "Segment", "Survey", "Unreadable"],
-    "dtef_pipeline.survey.validation": ["check_question", "checked", "percentage", "round_id", "whole_number"],
+    "dtef_pipeline.survey.validation": ["check_question", "check_survey", "parse_percentage", "parse_whole_count", "round_id"],
 }
 """What adapters outside this project import: `docs/how-to/add-a-survey.md`."""
 
