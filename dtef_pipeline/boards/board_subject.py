@@ -56,7 +56,7 @@ class BoardSubject:
     references: tuple[str, ...]
     """Columns of `reference_scores` that are structs with one score per metric."""
     typical: tuple[str, ...]
-    """References, of which the first that is known stands for another model, where two models are to be told apart."""
+    """References. The first known one takes the place of a second model when the smallest detectable difference is estimated."""
     facts: Mapping[str, str]
     """Other columns of `reference_scores` that come with each cell, and their SQL types."""
     size: Callable[[str], float]
@@ -72,7 +72,7 @@ class BoardSubject:
     reliability: pa.Schema
     """RELIABILITY: one row per series with repeated draws."""
     reference_again: str
-    """What people are told to do where reference scores are missing: `"load the suite again"`."""
+    """Advice to users when reference scores are missing: `"load the suite again"`."""
     clusters: Callable[[duckdb.DuckDBPyConnection], pd.DataFrame]
     """What items hang together, given a connection to the tables: `cluster` of each `Keys.shared_item`. Of one that has no row, equal items
     are a cluster."""

@@ -1,4 +1,4 @@
-"""Comparing every two models on the cells that both have a score for, and the tiers of models that cannot be told apart."""
+"""Compares every two models on the cells that both have a score for, and groups models that cannot be distinguished into tiers."""
 
 from __future__ import annotations
 
@@ -263,9 +263,9 @@ def list_contradictions(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: 
 def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
     """The tier of each row of an overall board, from 1, on the board's index; null for unranked models.
 
-    `compared` as of `comparisons`, of the same scores. Down the ranking of each way of asking, a tier holds its first model and all that
-    follow until one that the first is better than (its verdict): that one opens the next tier. Models of one tier are so not told apart from
-    its first; that need not hold of every two of them. None for a model of which no pair that was asked in that way could be told apart,
+    `compared` as of `comparisons`, of the same scores. Each way of asking has its own ranking. A tier is its first model and those ranked
+    below it, down to the next model that the first is better than by its verdict; that model opens the next tier. So models of a tier cannot
+    be distinguished from its first, but may be from each other. Null also for a model without a testable comparison in that way of asking,
     because there are too few clusters.
     """
     testable = compared[compared["p"].notna()]

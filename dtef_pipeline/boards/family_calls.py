@@ -42,7 +42,7 @@ class Calls:
     purpose: str = "NULL"
     """What the model was asked for within its partition."""
     way: str = "NULL"
-    """A further way of asking, by which costs are not told apart."""
+    """A further way of asking, by which costs are not broken down."""
     attempts: str = "NULL"
     """Calls that may have been billed at an unknown cost; null: the response store knows."""
     most: str = "NULL"

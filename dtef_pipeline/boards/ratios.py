@@ -124,7 +124,7 @@ class Grid:
 
 
 def build_ratio_grid(options: BoardOptions, cells: pd.DataFrame, noise: Noise | None, names: Sequence[str]) -> Grid:
-    """The cells of a board as sums for rows told apart by the columns `names`; `noise` is aligned with the cells."""
+    """The cells of a board as sums for rows, which the columns `names` identify; `noise` is aligned with the cells."""
     subject = options.subject
     row, rows = identify(cells, names)
     cluster, clusters = identify(cells, ["cluster"])

@@ -23,10 +23,10 @@ MetricDirection = Literal["higher", "lower", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Illegal:
-    """Why a text is no move. The state stays as it is, and the player is told the reason."""
+    """Why a text is not a move. The state does not change, and the player is shown the reason."""
 
     reason: str
-    """Told to the player: it names nothing that the player may not know."""
+    """Shown to the player, so it reveals nothing that the player may not know."""
     kind: IllegalKind = "illegal"
     """illegal: a command that the rules forbid now | unparsed: no command was found | refused: the player declines to play."""
 

@@ -25,7 +25,7 @@ _SEED_SPAN = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
 
 @runtime_checkable
 class KnowsDeals(Protocol):
-    """What a scenario may offer beside the contract: what is known of a deal, and told to no player."""
+    """What a scenario may offer in addition to the contract: facts about a deal that players never see."""
 
     def optimum(self, seed: int) -> int | None:
         """The fewest moves that solve it; None: no moves do."""
@@ -147,7 +147,7 @@ def build_game_prompt_rows(
 ) -> pa.Table:
     """One row per item and persona that a model among the players has, and those of `earlier` runs that still hold.
 
-    Of a seat that does not begin, the messages are those that it would be told if it did: what others do first is not known yet.
+    The messages of a seat that does not move first are those that it would get if it did, since the earlier moves are not known yet.
     """
     roles = list({one.persona_name: one for one in players if one.model is not None}.values())
     messages_by_seat = {

@@ -34,7 +34,7 @@ class EpisodeColumns:
     def __init__(self, plan: LeaguePlan, optima: Mapping[int, float | None]) -> None:
         self._plan, self._optima = plan, optima
         self._columns: dict[str, list[Any]] = {one.name: [] for one in EPISODES if one.name not in _FROM_PLAN}
-        self._told: dict[int, tuple[GameTrace, str, str]] = {}
+        self._serialized: dict[int, tuple[GameTrace, str, str]] = {}
 
     def add(self, match: Match, trace: GameTrace, played: Played = _NOTHING_ASKED) -> None:
         """One episode more. `played`: what was asked for it, of all seats."""
@@ -99,10 +99,10 @@ class EpisodeColumns:
         }
 
     def _serialize_trace(self, trace: GameTrace) -> tuple[str, str]:
-        """A game of baselines is told once, though it is the episode of either seat."""
-        known = self._told.get(id(trace))
+        """A trace as JSON, and its hash. A game of baselines is serialized once, although it is an episode of each seat."""
+        known = self._serialized.get(id(trace))
         if known is None or known[0] is not trace:
-            known = self._told[id(trace)] = (trace, encode_trace(trace), hash_trace(trace))
+            known = self._serialized[id(trace)] = (trace, encode_trace(trace), hash_trace(trace))
         return known[1], known[2]
 
     def _count_moves(self, match: Match, trace: GameTrace, played: Played) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def count_most_texts(pack: Pack) -> MostTexts:
 
 
 _Writer = tuple[str, str, int]
-"""A model variant, its persona, and a draw: whoever is told the same writes the same."""
+"""A model variant, its persona and a draw: a writer that gets the same messages writes the same text."""
 
 
 @dataclass(slots=True)
@@ -67,8 +67,8 @@ class MostTurns:
 
     def __init__(self, pack: Pack) -> None:
         self._pack, self._limits = pack, count_most_texts(pack)
-        self._first_tokens = self._told_tokens = 0
-        """Of the longest first prompt, and of the longest text that a player is told in a turn."""
+        self._first_tokens = self._turn_tokens = 0
+        """Tokens of the longest first prompt, and of the longest text that a player gets in a turn."""
         self._most: dict[_Writer, _Most] = {}
         self._begun: dict[_Writer, set[str]] = defaultdict(set)
         """First requests: in one turn all episodes that begin alike go on alike."""
@@ -76,8 +76,8 @@ class MostTurns:
         """Episodes, and their seats."""
 
     def add(self, match: Match, seat: int, request: Request) -> None:
-        """A request of an episode that is not stored. Only the first one of a seat tells something of its other texts."""
-        self._told_tokens = max(self._told_tokens, estimate_tokens_cached(request.messages[-1].text))
+        """Counts a request of an episode that is not stored. The number of a seat's other texts is estimated from its first request only."""
+        self._turn_tokens = max(self._turn_tokens, estimate_tokens_cached(request.messages[-1].text))
         self._first_tokens = max(self._first_tokens, prompt_tokens(request.messages[:2]))
         episode = (match.item.item_id, match.player.persona_name, match.player.variant, match.draw)
         if self._is_new((*episode, None)):
@@ -89,7 +89,7 @@ class MostTurns:
         """As of `dtef_pipeline.family.stage.MostCalls`."""
         limits = self._limits
         instruction_tokens = max(
-            self._told_tokens, estimate_tokens_cached(self._pack.manifest.reply_format) + _ASKED_AGAIN_TOKENS
+            self._turn_tokens, estimate_tokens_cached(self._pack.manifest.reply_format) + _ASKED_AGAIN_TOKENS
         )
         for writer, most in self._most.items():
             shared = len(self._begun[writer])

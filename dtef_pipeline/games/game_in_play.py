@@ -1,4 +1,4 @@
-"""A game in play: what players are told, what was played so far, whose turn it is, and the episode as canonical JSON."""
+"""A game in play: what players are shown, what was played so far, whose turn it is, and the episode as canonical JSON."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class GameInPlay:
     _failed: list[Illegal] = field(init=False, default_factory=list)
     """Of the texts of this turn, why they were no moves."""
     _first_notes: dict[int, str] = field(init=False, default_factory=dict)
-    """Of a seat, what it has to be told before what it sees next."""
+    """By seat, the note that precedes its next observation."""
 
     def __post_init__(self) -> None:
         self.state = self.pack.scenario.reset(self.seed, self.seating or make_usual_seating(self.pack))
@@ -80,7 +80,7 @@ class GameInPlay:
         return self._failed[-1] if self._failed else None
 
     def messages(self, seat: int, persona: Persona | None = None) -> tuple[Message, ...]:
-        """The conversation of the seat whose turn it is, which ends in what it is told now. It holds nothing that other seats were told."""
+        """The conversation of the seat whose turn it is, up to the text it must answer now, without what only other seats were shown."""
         history = self._histories.setdefault(seat, [])
         if not history or history[-1].role == "assistant":
             history.append(Message("user", write_turn_text(self.pack, self.state, seat, self._first_notes.pop(seat, ""))))
@@ -168,7 +168,7 @@ class GameInPlay:
         return seat
 
     def _describe_reaction(self, move: GameMove, at: int) -> str:
-        """What the game answered to a text: what the player was told next, or how the game ended for it."""
+        """The game's answer to a text: the next text that the player was shown, or how the game ended for it."""
         history = self._histories[move.seat]
         if at < len(history):
             return history[at].text
@@ -189,9 +189,9 @@ def make_usual_seating(pack: Pack) -> tuple[int, ...]:
 
 
 def write_system_text(manifest: ScenarioManifest, seat: int, persona: Persona | None) -> str:
-    """What a seat's player is told once, before the first turn: persona, rules, its seat, what it must not do, and the form of a reply.
+    """The system message of a seat's player: persona, rules, its seat, what it must not do, and the form of a reply.
 
-    It holds nothing of the other seats but what they are called.
+    It says nothing about the other seats except their names.
     """
     parts = [
         *([persona.system_prompt] if persona else []),
@@ -204,9 +204,9 @@ def write_system_text(manifest: ScenarioManifest, seat: int, persona: Persona | 
 
 
 def write_turn_text(pack: Pack, state: Any, seat: int, before: str = "") -> str:
-    """What a seat's player is told when its turn comes: what it sees, with the legal commands where the manifest says so.
+    """The text that a seat's player gets on its turn: what it sees, and the legal commands if the manifest asks for them.
 
-    `before`: what it has to know first, such as the command that was played for it. A scenario that lists the commands itself has them once.
+    `before`: a note to put first, such as the command that was played for it. Legal commands that the scenario lists itself are not repeated.
     """
     legal = pack.scenario.legal(state, seat) if pack.manifest.show_legal else ()
     seen, listed = pack.scenario.observation(state, seat), f"Legal commands: {', '.join(legal)}" if legal else ""
@@ -214,12 +214,12 @@ def write_turn_text(pack: Pack, state: Any, seat: int, before: str = "") -> str:
 
 
 def write_again_text(found: Illegal, manifest: ScenarioManifest) -> str:
-    """What a player is told whose text was no move, and who may write another one."""
+    """The text for a player whose reply was not a move and who may write another one."""
     return _PARAGRAPHS.join((f"Nothing was played: {found.reason}", "It is still your turn.", manifest.reply_format.strip()))
 
 
 def write_default_text(found: Illegal, command: str) -> str:
-    """What a player is told for whom a command was played, as none of its texts was a move."""
+    """The text for a player whose replies contained no move, so that a command was played for it."""
     return f"Your last reply was no move: {found.reason}\nThis was played for you: {command}"
 
 
@@ -232,10 +232,10 @@ def write_end_text(result: GameResult, seat: int, unit: str) -> str:
 def build_opening_messages(
     pack: Pack, seed: int, player: Player, seat: int, seating: tuple[int, ...] | None = None
 ) -> tuple[Message, ...]:
-    """The first messages of a seat in an episode: of the seat that begins, those of its first request.
+    """The first messages of a seat in an episode; for the seat that moves first, those of its first request.
 
-    Another seat will be asked with the same system message, and with what it sees once its turn has come. Raises ConfigError for a seat that
-    the scenario does not have, and for a baseline, which is told nothing.
+    The first request of another seat has the same system message, and what the seat sees when its turn comes. Raises ConfigError for a seat
+    that the scenario does not have, and for a baseline, which gets no messages.
     """
     if not 0 <= seat < len(pack.manifest.seats):
         raise ConfigError(f"seat {seat} of {pack.name}: allowed: 0 to {len(pack.manifest.seats) - 1}")
@@ -352,7 +352,7 @@ _FIRST_SIGHT = "first sight"
 
 
 def replay_first_seen(pack: Pack, seed: int, seat: int, trace: str) -> str:
-    """What the seat was told in its first turn.
+    """The text that the seat was shown in its first turn.
 
     Raises ValueError, KeyError or TypeError for a trace that the scenario does not play again.
     """

@@ -49,7 +49,10 @@ def _is_continuation(before: str, line: str) -> bool:
 
 
 def _remove_repeated_parts(transcript: str, prompt_parts: set[str]) -> str:
-    """A transcript of `Player:` and `Game:` in paragraphs. `told`: paragraphs of what both were asked."""
+    """Replaces the game's paragraphs that repeat the prompt or an earlier one by a note, and joins wrapped lines in the others.
+
+    `transcript`: paragraphs, the first of each turn with `Player: ` or `Game: `. `prompt_parts`: paragraphs of the prompt that both players got.
+    """
     seen, by_game = set(prompt_parts), False
     shown: list[str] = []
     for part in transcript.split("\n\n"):
@@ -84,12 +87,12 @@ GAMES_PAIRED = PairedSource(
         FROM episode_turns WHERE under_test AND call_status = 'answered' AND response IS NOT NULL
         GROUP BY league, scenario, episode_id, snapshot
     ), rules AS (
-        SELECT league, scenario, version, item_id, [{{'role': 'user', 'text': one.text}} FOR one IN messages IF one.role = 'system'] AS told
+        SELECT league, scenario, version, item_id, [{{'role': 'user', 'text': one.text}} FOR one IN messages IF one.role = 'system'] AS messages
         FROM episode_prompts WHERE persona = ''
     )
     SELECT league AS first, scenario AS second, league || '/' || scenario || '/v' || version || '/' || item_id AS item_id,
            e.model, {_NAMED_PLAYER} AS player, persona, e.draw, snapshot,
-           COALESCE(rules.told, []) || [one FOR one IN p.messages IF one.role <> 'system'] AS messages, turns.text, turns.request_keys,
+           COALESCE(rules.messages, []) || [one FOR one IN p.messages IF one.role <> 'system'] AS messages, turns.text, turns.request_keys,
            turns.served_model,
            e.version, e.seat, e.cluster, e.trace
     FROM episodes e

@@ -44,8 +44,8 @@ def of_manifest(manifest: ScenarioManifest) -> Leduc:
 class Leduc(SmallPoker):
     """Leduc poker as a scenario.
 
-    `suits`: whether players are told the suits of cards, which never count. With them there are 936 information sets; without,
-    the 288 that a player could tell apart for a reason.
+    `suits`: whether players see the suits of cards, which never matter. With suits there are 936 information sets; without them,
+    there are the 288 that differ in more than suits.
     """
 
     public_at = 2
@@ -68,7 +68,7 @@ class Leduc(SmallPoker):
         }
 
     def _expand_ranks(self, table: Strategy) -> Strategy:
-        """A strategy that is told by ranks, for cards as this scenario names them."""
+        """Expands a strategy for ranks to the cards of this scenario."""
         return {
             self.information(state, seat): table[self.name_by_rank(state, seat)] for state, seat in iterate_states_to_move(self)
         }

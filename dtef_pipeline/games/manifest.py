@@ -46,11 +46,11 @@ class ScenarioManifest(Part):
     description: Sentence
     """One sentence for people who choose scenarios."""
     rules: Sentence
-    """What every player is told of the rules, word for word."""
+    """The rules, which every player is shown word for word."""
     constraints: list[Sentence] = []
-    """What every player is told not to do; each goes on from `You must not`, in small letters."""
+    """What players must not do; each entry continues `You must not` and starts in lower case."""
     reply_format: Sentence
-    """What every player is told of the form of a reply."""
+    """The form of a reply, as every player is shown it."""
     seats: Annotated[list[Sentence], Field(min_length=1, max_length=8)]
     seeds: Seeds
     opponents: list[str] = []
@@ -66,7 +66,7 @@ class ScenarioManifest(Part):
     adapter: ScenarioName | None = None
     """The engine, where it is that of another scenario: `negotiation/allocation`; none: the one of the scenario's id."""
     settings: dict[str, str | int | float | bool] = {}
-    """What the engine is told besides: `price: second`."""
+    """Settings of the engine: `price: second`."""
     evaluation: Weighing = Weighing()
 
     @field_validator("seats")

@@ -216,7 +216,7 @@ def check_trial_game(pack: Pack) -> Iterator[str]:
     for name in dict.fromkeys(("random", *own)):
         turn = 0
         try:
-            for turn in _play_baseline(pack, name):  # noqa: B007 - told of below
+            for turn in _play_baseline(pack, name):  # noqa: B007 - reported below
                 pass
         except _Unlike as error:
             yield f"its adapter does not keep to the contract: {error}"

@@ -50,11 +50,11 @@ def sum_exploitation(connection: duckdb.DuckDBPyConnection, source: str, everyon
     """
     found: pd.DataFrame = connection.sql(
         f"""
-        WITH told AS (
+        WITH scenario_metric AS (
             SELECT {_GAME_VERSION}, any_value(family) AS family, any_value(unit) AS unit, any_value(direction) AS direction
             FROM {source} WHERE metric = '{EXPLOITATION}' GROUP BY ALL
         ), own AS (
-            SELECT {_GAME_VERSION}, {_MEETING}, item_id, cluster, total, reason FROM {source} SEMI JOIN told USING ({_GAME_VERSION})
+            SELECT {_GAME_VERSION}, {_MEETING}, item_id, cluster, total, reason FROM {source} SEMI JOIN scenario_metric USING ({_GAME_VERSION})
             WHERE metric = '{EXPECTED_RETURN}' AND starts_with(opponent, '{BASELINE_PREFIX}')
         ), made AS (
             SELECT {_GAME_VERSION}, opponent, item_id, model AS yardstick, avg(total) AS won FROM own
@@ -77,7 +77,7 @@ def sum_exploitation(connection: duckdb.DuckDBPyConnection, source: str, everyon
             coalesce(sum(beyond), 0) AS total, coalesce(sum(beyond * beyond), 0) AS squares,
             count(beyond)::DOUBLE AS "of", count(beyond) AS episodes, count(*) AS n_total,
             any_value(why) FILTER (beyond IS NULL) AS unscored
-        FROM differences JOIN told USING ({_GAME_VERSION})
+        FROM differences JOIN scenario_metric USING ({_GAME_VERSION})
         GROUP BY GROUPING SETS (
             ({_GAME_VERSION}, {_MEETING}, cluster, family, unit, direction),
             ({_GAME_VERSION}, {_MEETING.removesuffix(", opponent")}, cluster, family, unit, direction)

@@ -1,4 +1,4 @@
-"""Personas: what a model is told to be while it plays. A persona has versions; a player is one version of one, played by one model variant."""
+"""Personas: roles that models are instructed to play. A persona has versions; a player is one version, played by one model variant."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Persona(Part):
     display_name: Annotated[str, StringConstraints(min_length=1, max_length=120, strip_whitespace=True)]
     """What people call it; hidden from reviewers."""
     system_prompt: Annotated[str, StringConstraints(min_length=1, max_length=32_000, strip_whitespace=True)]
-    """What the model is told in front of the rules of a scenario."""
+    """Text before the rules of a scenario in the system message."""
     traits: Annotated[dict[_TraitName, _TraitText | int | float | bool], Field(max_length=_MOST_TRAITS)] = {}
     """What it is said to be, for people and boards: `risk: low`."""
 

@@ -148,7 +148,7 @@ class SmallPoker(ABC):
         return "\n".join(lines)
 
     def _describe_betting(self, commands: tuple[str, ...], seat: int) -> str:
-        """What was said, stage by stage, in the order in which it was said."""
+        """The betting so far in order, stage by stage, as the seat sees it."""
         stages: dict[int, list[str]] = {}
         for place, command in enumerate(commands):
             before = self.betting(commands[:place])
@@ -158,11 +158,10 @@ class SmallPoker(ABC):
             stages.setdefault(before.stage, []).append(action_text)
         if self.public_at is None or not stages:
             return ", ".join(stages.get(0, [])) or "nothing yet"
-        told = [
-            f"{'before' if stage == 0 else 'after'} the public card: {', '.join(all_said)}"
-            for stage, all_said in stages.items()
+        stage_texts = [
+            f"{'before' if stage == 0 else 'after'} the public card: {', '.join(actions)}" for stage, actions in stages.items()
         ]
-        return "; ".join(told)
+        return "; ".join(stage_texts)
 
     def _describe_small_hand_end(self, state: SmallHand, seat: int) -> Iterator[str]:
         """How the hand ended, as the seat sees it."""

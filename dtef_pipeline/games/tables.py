@@ -106,7 +106,7 @@ EPISODE_TURNS = pa.schema(
         ),
         field("legal", pa.bool_(), "Flag: true where the text was a legal move; null: there is no text"),
         field("illegal_kind", pa.string(), "Kind of what was wrong: illegal, unparsed or refused; null: nothing"),
-        field("illegal_reason", pa.string(), "Reason that the player was told; null: the text was a legal move"),
+        field("illegal_reason", pa.string(), "Reason that the player was shown; null: the text was a legal move"),
     ]
 )
 """One row per text of a model in an episode, the opponent's too."""
@@ -237,7 +237,7 @@ STRATEGY_VALUES = pa.schema(
         field("n_points", pa.int32(), "Decision points that were asked; of a baseline: that its strategy has"),
         field("n_missing", pa.int32(), "Decision points without a strategy: nobody asked, or no response could be read"),
         field("n_filled", pa.int32(), "Decision points that nobody asked and where filled_by plays in place of the player"),
-        field("filled_by", pa.string(), "Baseline that plays where nobody asked; null: none was told to"),
+        field("filled_by", pa.string(), "Baseline that plays at decision points that were not asked; null: none does"),
         field("n_draws", pa.int64(), "Responses that the quantity follows from; null: of a baseline"),
         field("n_readable", pa.int64(), "Responses, of n_draws, from which a legal command was read; null: of a baseline"),
         GAME_TRUTH,

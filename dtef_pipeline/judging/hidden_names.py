@@ -251,7 +251,7 @@ def _list_short_parts(text: str) -> list[str]:
 
 
 def _name(text: str, hidden: str, everyday: bool) -> Name | None:
-    """None: too short, or a word that cannot be told from others."""
+    """A name and its pattern; None: it is too short, only digits, or a common word such as `model`."""
     plain, _ = fold_text(text)
     parts = re.findall(r"[^\W_]+", plain)
     letters = "".join(parts)
@@ -326,7 +326,7 @@ _TIED_VERSION_OF_FAMILY = r"[_-]?v?\d{1,6}(?:\.\d{1,6}){0,3}[a-z]?"
 
 
 def compile_name(name: str) -> Name | None:
-    """The pattern of a name as whole words; None of one that cannot be told from text: fewer than two letters or digits, or digits alone."""
+    """The pattern of a name as whole words; None if it looks like ordinary text: fewer than two letters or digits, or only digits."""
     pieces = _PIECES.findall(fold_text(name)[0].strip())
     while pieces and _is_joint(pieces[0]):
         del pieces[0]

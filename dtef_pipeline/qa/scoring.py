@@ -166,8 +166,8 @@ class PartScoring:
         graded = [scorer for name, scorer in self.registry.items() if name not in _METRIC_OF]
         lexicons = sorted({found for one in graded if (found := find_lexicon_name(one, self.settings))})
         reader = next((judge.measured_by_text for judge in self.judges if RATIONALE in judge.evaluators), None)
-        told = [f"by type {max(one.version for one in graded)}", *(f"lexicon {found}" for found in lexicons)]
-        return ", ".join([*told, *([f"reasons by {reader}"] if reader else [])])
+        graded_by = [f"by type {max(one.version for one in graded)}", *(f"lexicon {found}" for found in lexicons)]
+        return ", ".join([*graded_by, *([f"reasons by {reader}"] if reader else [])])
 
     def _score_by_formula(self, item: str, condition: str, written: Written) -> list[tuple[Measure, ItemScore]]:
         known = (item, condition, written.text, written.finish_reason)

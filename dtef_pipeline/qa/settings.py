@@ -99,7 +99,7 @@ class QaSettings(RunSettings):
     senses: Annotated[Literal["first", "all"], Setting(_NOT_COMMAND)] = "first"
     """Senses of a word whose synonyms count."""
     anchors: Annotated[int, Field(ge=0), Setting(ONLY_PANEL)] = 50
-    """How many judged answers the judge is shown again, so that a drift of the judge is told apart from one of models."""
+    """Number of judged answers that the judge is shown again, to separate judge drift from model drift."""
 
     anchor_seed: Annotated[int, Field(ge=0), Setting(doors=())] = SEED
     """Seed of the choice of those that are new."""

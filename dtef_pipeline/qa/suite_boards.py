@@ -94,7 +94,7 @@ def _write_suite_notes(found: pd.DataFrame, enough: pd.Series[bool], to_be_score
 
 
 def _explain_suite_unranked(row: Mapping[Hashable, Any], of: int) -> str:
-    """Who cites nothing has not failed, and that is told in words of its own."""
+    """Why a row is not ranked. Answers that cite nothing have not failed, so the note counts them separately."""
     uncited = row["uncited"]
     if uncited and row["n_total"] == row["n_scored"] + uncited >= of:
         items = f"{row['n_items']:,} of {format_count(of, 'item')}"

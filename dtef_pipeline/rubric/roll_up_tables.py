@@ -126,7 +126,7 @@ RUBRIC_VARIANCE_SHARES = pa.schema(
         field("variance", pa.float64(), "Variance of a single class number"),
         field("n", pa.int64(), "Judgements that have a class"),
         field("n_items", pa.int64(), "Criteria of responses with any of these"),
-        field("reason", pa.string(), "Account of what could not be told apart; empty: all could"),
+        field("reason", pa.string(), "Reason why shares could not be estimated separately; empty: all could"),
     ]
 )
 """One row, or one per group."""

@@ -84,11 +84,12 @@ class NetDrift(NamedTuple):
 def subtract_drifts_of_judges(
     row: Mapping[str, Any], judges: Sequence[JudgeDrift], *, coverage_part: float = COVERAGE_PART
 ) -> NetDrift:
-    """Whose drift a model's is. `row`: of `ModelDrift`. `judges`: those whose consensus scored the model.
+    """Attributes a model's drift to the model, its judges or both. `row`: of `ModelDrift`. `judges`: those whose consensus scored the model.
 
-    The judges' part is the mean shift of their anchors (in their nights from the model's first snapshot of the drift on, less before it, without
-    the model's outages), times `coverage_part`. It is told as theirs where a judge moved (verdict drift or watch) the same way and their part
-    is two thirds of the model's shift or more; as both's from a third on. A shift without a first snapshot has no such part.
+    The judges' part is the mean shift of their anchors, times `coverage_part`. The shift is the mean of their nights from the first snapshot of
+    the model's drift on, less the mean of those before it, without the model's outages. If a judge moved (verdict drift or watch), the drift is
+    reported as the judges' when their part has the same direction and is at least two thirds of the model's shift, and as both's when it is
+    more than a third. If the model's shift has no first snapshot, the judges' part is not computed.
     """
     if row.get("verdict") not in NEWS or not row.get("shift"):
         return NetDrift("none", None, "")
@@ -120,7 +121,7 @@ def _describe_not_settled(judges: Sequence[JudgeDrift]) -> NetDrift:
 
 
 def _describe_other_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
-    """The nights of judges that are not those of the model, to follow what is told of its shift."""
+    """The judges' nights that differ from the model's, as the end of the text about its shift; empty: none differ."""
     nights = {one.judge: describe_other_nights(one, row) for one in judges}
     if len(set(nights.values())) == 1:
         return f"; judges shown answers {next(iter(nights.values()))}" if any(nights.values()) else ""

@@ -33,8 +33,8 @@ FAVOURED_AT = 0.05
 _NO_OTHER_JUDGE = "no judge of another maker judged the same responses"
 _NO_VARIATION = 1e-9
 _NOT_IDENTIFIABLE = (
-    "not told from how strict the judge is: judges of other makers must have judged the same responses, "
-    "and beside two makers a judge or a model of a third is needed"
+    "cannot be separated from how strict the judge is: judges of other makers must have judged the same responses, "
+    "and a judge or a model of a third maker is needed"
 )
 _OF_PAIR = ("judge", "model", "maker")
 _GAMMA_NUMBERS = ("gamma", "se", "low", "high", "p")

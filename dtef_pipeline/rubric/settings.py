@@ -68,7 +68,7 @@ class RubricSettings(RunSettings):
     report_characters: Annotated[int, Field(ge=1), Setting(doors=())] = REPORT_CHARACTERS
     """The most characters of a report to an analyst."""
     anchors: Annotated[int, Field(ge=0), Setting(ONLY_PANEL)] = 0
-    """How many pairs of a stored response and a criterion judges are shown again, so that a drift of judges is told apart from one of models."""
+    """Number of pairs of a stored response and a criterion that judges are shown again, to separate judge drift from model drift."""
     anchor_seed: Annotated[int, Field(ge=0), Setting(doors=())] = SEED
     """Seed of the choice of those that are new."""
 

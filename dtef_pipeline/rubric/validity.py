@@ -148,7 +148,7 @@ def judge_table(judgements: pd.DataFrame, spent: pd.DataFrame) -> pd.DataFrame:
 def find_script(text: str) -> str:
     """The script that most letters of a text are of, by Unicode's names: `Latin`, `Devanagari`, `Cjk`; `unknown` without a letter.
 
-    Han, Hiragana and Katakana are told apart as Unicode does: a text with any of the latter two is `Japanese`.
+    Han characters count as `Cjk`, but a text with any Hiragana or Katakana is `Japanese`.
     """
     names = Counter(_name_script(letter) for letter in text if letter.isalpha())
     if names["Hiragana"] or names["Katakana"]:
@@ -190,10 +190,10 @@ ONE_JUDGE = "one judge: what judges vary by is counted with the answers"
 
 
 def compute_variance_shares(judgements: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """One row per group of `by` (none: one row in all): the columns `by`, then `answers`, `judges`, `repeats` (shares, 0-1, which sum to 1; null
-    where they cannot be told), `variance` (of a single score), `n` (scores), `n_items`, `reason`.
+    """One row per group of `by` (none: a single row): the columns `by`, then `answers`, `judges`, `repeats` (shares, 0-1, which sum to 1; null
+    if they cannot be estimated), `variance` (of a single score), `n` (scores), `n_items`, `reason`.
 
-    `judgements` as rubric_judgements; those without a class play no part.
+    `judgements` as rubric_judgements; rows without a class are ignored.
     """
     rows = judgements[judgements["score"].notna()]
     parts = [((), rows)] if not by else list(rows.groupby(list(by), sort=True))

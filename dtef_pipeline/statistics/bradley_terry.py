@@ -78,7 +78,7 @@ class StrengthFit:
     component: Codes
     """(players,) from 0; betas of different components cannot be compared."""
     no_answer: tuple[str, ...]
-    """`separable`, `unidentified` (covariates cannot be told apart from the players), `unconverged`, or empty."""
+    """`separable`, `unidentified` (covariates cannot be separated from the players), `unconverged`, or empty."""
     coefficients: Floats
     """(covariates,) logits per unit of each."""
     nu: float | None
@@ -247,7 +247,7 @@ class _Newton:
         return False
 
     def has_one_maximum(self) -> bool:
-        """Whether each parameter can be told apart from the others: no direction but the means leaves every row as it is."""
+        """Whether every parameter is identified: no direction except a shift of the means leaves all rows unchanged."""
         information = self.information(self.terms(self.rows))
         if (np.diag(information)[self.rows.players :] <= 0).any():
             return False

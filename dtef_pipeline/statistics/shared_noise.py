@@ -1,8 +1,8 @@
 """Noise that clusters share, because the same people were observed in all of them.
 
-Where clusters are observed apart, their noise averages out over many of them. Where the same people answer everything, a part of it does not:
-people who happen to answer alike in one cluster do so in others. How much cannot be told from sums of answers; it takes what each person
-answered. So the correlation is a stated constant.
+If clusters are observed separately, their noise averages out over many of them. If the same people answer everything, a part of it does not:
+people who happen to answer alike in one cluster do so in others. The size of that part cannot be estimated from sums of answers, only from the
+answers of each person. So the correlation is an assumed constant.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from __future__ import annotations
 def shorten(words: str, most: int, *, end: float = 0.5) -> str:
     """The text, its middle left out where it has more than `most` characters; `end` is the share of them kept for its end.
 
-    Names and sentences that begin alike are told apart by how they end. Between words where there are words.
+    The end is kept because names and sentences that begin alike often differ only there. Words are not cut if both parts have spaces.
     """
     if len(words) <= most:
         return words

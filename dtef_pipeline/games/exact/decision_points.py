@@ -1,7 +1,7 @@
 """Decision points: every information set of a small game, to be asked one by one, and the strategy that the answers make.
 
-Who is asked at each of them what it does has told its whole strategy, which `games.strategy_values` works out to the last chip: no cards
-are dealt, so that luck plays no part. Kuhn poker has 12, Leduc poker 936 (288 without suits).
+A player's answers at all of them are its complete strategy, whose value `games.strategy_values` computes exactly: no cards are dealt, so luck
+plays no part. Kuhn poker has 12 decision points, Leduc poker 936 (288 without suits).
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class DecisionPlan:
 
 
 def build_point_messages(pack: Pack, point: DecisionPoint, player: Player) -> tuple[Message, ...]:
-    """What a player is told in a decision point: what it would be told in an episode that begins there."""
+    """The messages that a player gets at a decision point, as in an episode that begins there."""
     persona = player.persona
     return (
         Message("system", write_system_text(pack.manifest, point.seat, persona)),

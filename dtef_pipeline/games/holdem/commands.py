@@ -1,8 +1,8 @@
 """How a command may be spelled, and why one is not allowed.
 
-Fixed limit leaves one amount for every command, so an amount behind it changes nothing and is not read: `call 2`, `Raise to 8 chips` and
-`bets` are call, raise and bet. A word for something else is never bent into what is allowed: `bet` where only a raise is possible, `call`
-where there is nothing to call and `all-in` are illegal, and the player is told what is allowed.
+With a fixed limit, every command has only one possible amount, so an amount after the command is ignored: `call 2`, `Raise to 8 chips` and
+`bets` are read as call, raise and bet. A command is never replaced by another that is allowed: `bet` when only a raise is possible, `call`
+when there is nothing to call, and `all-in` are illegal, and the player is shown the allowed commands.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def normalise_betting_command(text: str) -> str:
 
 
 def explain_illegal_bet(command_text: str, hand: HoldemHand) -> str:
-    """What a player is told of something that is no command now; nothing that is not open."""
+    """The reason shown to a player whose text is not a legal command now. It contains only public information."""
     now = f"allowed: {', '.join(list_allowed_commands(hand))}"
     command = re.split(r"\W", strip_command(command_text, normalise_betting_command), maxsplit=1)[0]
     if command in list_allowed_commands(hand):

@@ -145,7 +145,7 @@ class Allocation:
         return measure_allocation(state, seat, self.seats, public=self._public)
 
     def ending(self, state: Bargain) -> GameEnding:
-        """The agreement, if there is one. Values, and what the referee makes of them, are told to the parties where values are public."""
+        """The agreement, if there is one. The parties see the values and the referee's numbers only if values are public."""
         return describe_bargain_end(state, self.seats, public=self._public)
 
     def encode_state(self, state: Bargain) -> dict[str, Any]:
@@ -195,29 +195,32 @@ def describe_bargain_end(state: Bargain, parties: tuple[str, ...], *, public: bo
 
 def _conclude_agreement(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> str:
     bundles = state.named_division(owners, parties)
-    told = (f"{party} gets {', '.join(bundle) or 'nothing'}" for party, bundle in bundles.items())
-    return f"All agree: {'; '.join(told)}."
+    bundle_texts = (f"{party} gets {', '.join(bundle) or 'nothing'}" for party, bundle in bundles.items())
+    return f"All agree: {'; '.join(bundle_texts)}."
 
 
 def _format_judged_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> Iterator[str]:
     """The referee's numbers: of each party, then of all together."""
-    told = judge_division(state, owners, parties)
+    judged = judge_division(state, owners, parties)
     for party in parties:
         fair = (
             "envies nobody by more than one item (EF1)"
-            if told["ef1"][party]
+            if judged["ef1"][party]
             else "envies somebody by more than one item (no EF1)"
         )
         yield (
-            f"{party}: {format_count(told['utility'][party], 'point')}, {_format_index(told['normalised'][party])} of all that there is to it; "
-            f"envy {told['envy'][party]}; {fair}."
+            f"{party}: {format_count(judged['utility'][party], 'point')}, "
+            f"{_format_index(judged['normalised'][party])} of all that there is to it; "
+            f"envy {judged['envy'][party]}; {fair}."
         )
     pareto = (
-        "nobody could have more without somebody having less" if told["pareto"] else "somebody could have more, and nobody less"
+        "nobody could have more without somebody having less"
+        if judged["pareto"]
+        else "somebody could have more, and nobody less"
     )
     yield (
-        f"Together: Jain's index {_format_index(told['jain'])}, Nash welfare {told['nash']:.2f}, efficiency "
-        f"{_format_index(told['efficiency'])}; {pareto}."
+        f"Together: Jain's index {_format_index(judged['jain'])}, Nash welfare {judged['nash']:.2f}, efficiency "
+        f"{_format_index(judged['efficiency'])}; {pareto}."
     )
 
 

@@ -5,10 +5,10 @@ and the efficiency, also 0. What is said of a division (envy, EF1, Jain's index,
 
 Decision points are a party's offers, and its messages while another's offer stands that it has not accepted. Such a message is cooperative
 
-- where it offers to leave every other party at least 1/n of what all items are worth to it, as far as the writer was told: by the true values
-  where all know them, else by the number of items, since each item is then worth as much as another in expectation: n times the number of a
-  party's items is at least the number of all;
-- where it accepts an offer that leaves the writer at least 1/n of what all items are worth to it, by its own values.
+- if it offers to leave every other party at least 1/n of what all items are worth to that party, as far as the writer can know. If values are
+  public, the true values decide; otherwise the number of items does, since all items then have the same expected value: n times the number of
+  a party's items is at least the number of all;
+- if it accepts an offer that leaves the writer at least 1/n of what all items are worth to it, by its own values.
 
 All others are not: talk while an offer stands is an answer that is no acceptance. What parties say of their values in words decides nothing,
 as nobody can tell whether it is true or meant. No flag is raised for what words claim: only a reader could judge that.

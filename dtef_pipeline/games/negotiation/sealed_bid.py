@@ -118,7 +118,7 @@ class SealedBid:
         return [*self._describe_auction(state), f"Your surplus: {self._auction(state).surplus[self.seats[seat]]}."]
 
     def _describe_auction(self, state: SealedBids) -> list[str]:
-        """What all are told of an auction that was held."""
+        """The result of an auction that was held, as all bidders see it."""
         ended = self._auction(state)
         drawn = f" The lot decided between the equal bids of {' and '.join(ended.tied)}." if len(ended.tied) > 1 else ""
         return [f"The bids: {self._format_by_seat(state.bids)}.", f"{ended.winner} wins and pays {ended.price}.{drawn}"]
@@ -182,7 +182,7 @@ class SealedBid:
         }
 
     def ending(self, state: SealedBids) -> GameEnding:
-        """All bids, the winner, the price, and whether the lot decided. What the object was worth to the others nobody is told."""
+        """All bids, the winner, the price, and whether the lot decided. Values, surpluses and regret are hidden from the bidders."""
         values = f"Worth of the object: {self._format_by_seat(state.values)}."
         if self.seat_to_move(state) is not None:
             opened = f"The bids so far: {self._format_by_seat(state.bids)}." if state.bids else "Nobody had bid."
@@ -191,12 +191,14 @@ class SealedBid:
         ended = self._auction(state)
         missed = [compute_regret(bids, worth, self.price, state.seed, name) for name in self.seats]
         surplus = self._format_by_seat([ended.surplus[name] for name in self.seats])
-        told = f"Surplus: {surplus}. Regret, the surplus that the best bid would have had more: {self._format_by_seat(missed)}."
-        return GameEnding(tuple(self._describe_auction(state)), (values, told))
+        surplus_text = (
+            f"Surplus: {surplus}. Regret, the surplus that the best bid would have had more: {self._format_by_seat(missed)}."
+        )
+        return GameEnding(tuple(self._describe_auction(state)), (values, surplus_text))
 
     def encode_state(self, state: SealedBids) -> dict[str, Any]:
         """Values and bids by bidder; of an auction that was held its result, with the bidders between whom the lot decided."""
-        told: dict[str, Any] = {
+        encoded: dict[str, Any] = {
             "price_rule": self.price,
             "values": self._map_by_name(state.values),
             "bids": dict(zip(self.seats, state.bids, strict=False)),
@@ -204,8 +206,8 @@ class SealedBid:
         if self.seat_to_move(state) is None:
             ended = self._auction(state)
             by_lot = list(ended.tied) if len(ended.tied) > 1 else []
-            told |= {"winner": ended.winner, "price": ended.price, "surplus": dict(ended.surplus), "lot_between": by_lot}
-        return told
+            encoded |= {"winner": ended.winner, "price": ended.price, "surplus": dict(ended.surplus), "lot_between": by_lot}
+        return encoded
 
     def permute_hidden(self, state: SealedBids, seat: int, rng: random.Random) -> SealedBids:
         """The others' values dealt anew, and their bids too until they are opened."""

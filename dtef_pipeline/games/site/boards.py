@@ -137,7 +137,7 @@ def _build_board_row(found: ScenarioResults, row: Mapping[Any, Any], rows: pd.Da
 
 
 def _rank_range(row: Mapping[Any, Any], models: pd.DataFrame) -> tuple[int | None, int | None]:
-    """The ranks that are left where only models with intervals apart are told apart."""
+    """The best and the worst possible rank, if only models whose intervals do not overlap are ordered; None: the row has no interval."""
     if is_unknown(row["low"]):
         return None, None
     better, worse = (models["low"] > row["high"]).sum(), (models["high"] < row["low"]).sum()

@@ -31,7 +31,7 @@ def compare_on_seeds(rewards: pd.DataFrame, player: str, other: str) -> Estimate
 
 
 def describe_difference(difference: Estimate) -> str:
-    """`better`, `worse`, or `not told apart`: by whether 0 lies in the interval."""
+    """`not told apart` if the interval contains 0, else `better` or `worse`; `not tested` if there is no interval."""
     low, high = difference.low, difference.high
     if low is None or high is None or np.isnan(low):
         return "not tested"

@@ -1,4 +1,4 @@
-"""An episode as people follow it: what each seat was told, what it wrote, what the game made of it, and the whole table before the move."""
+"""An episode for readers: what each seat was shown, what it wrote, how the game responded, and the complete table before each move."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _classify_move(move: GameMove) -> str:
 
 
 def _find_last_reaction(seat: int, before: Sequence[EpisodeStep]) -> str:
-    """What the game answered to the last text of a seat: that is what it is told next."""
+    """The game's answer to the last text of a seat, which is what the seat is shown next."""
     return next((one.move.reaction for one in reversed(before) if one.move.seat == seat and one.move.text is not None), "")
 
 
@@ -115,7 +115,7 @@ class EpisodeStep:
 
     move: GameMove
     state: dict[str, Any] | None = None
-    """The whole state before the move, as `Scenario.told`; None: it is not known."""
+    """The complete state before the move, as of `Scenario.encode_state`; None: it is not known."""
     seen: str = ""
     """What the seat sees before the move; empty: it is not known."""
     answer: str = ""

@@ -109,7 +109,7 @@ class Thirteen:
         return ThirteenState(table, table)
 
     def optimum(self, seed: int) -> int | None:
-        """The fewest commands that solve the deal of a seed, which is stored with its item and told to no player; None: nothing solves it."""
+        """The fewest commands that solve the deal of a seed; None: it has no solution. Stored with the item and never shown to players."""
         return optimum(seed)
 
     def seat_to_move(self, state: ThirteenState) -> int | None:
@@ -185,7 +185,7 @@ class Thirteen:
         return {**always, "completion_rate": Count(int(solved)), **over, "steps_over_optimal_charged": charged}
 
     def ending(self, state: ThirteenState) -> GameEnding:
-        """Cards home, commands and hints; the fewest commands that solve the deal are told to no player."""
+        """Cards home, commands and hints. The fewest commands that solve the deal are hidden from the player."""
         best = find_solution(state.start)
         fewest = "No commands solve this deal." if best is None else f"The fewest commands that solve this deal: {len(best)}."
         shown = (

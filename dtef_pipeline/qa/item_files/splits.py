@@ -1,4 +1,4 @@
-"""Which files of a folder hold items, and which the examples that prompts may show: told by `test`, `dev` and the like in their names."""
+"""Finds the files of a folder that hold items and those with examples for prompts, by `test`, `dev` and the like in their names."""
 
 from __future__ import annotations
 

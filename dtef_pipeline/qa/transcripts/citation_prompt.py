@@ -17,7 +17,7 @@ from dtef_pipeline.qa.transcripts.retriever import SourceText
 CITED_ANSWER_TOKENS = 768
 """Room for an answer and some quotations; with less, replies end amid their JSON."""
 ABOUT_FIELDS = ("NAME", "PROJECT", "GEOGRAPHY", "COUNTRY", "MONTH", "YEAR")
-"""What a model is told of each source besides its text."""
+"""Metadata of each source that the prompt shows in addition to its text."""
 
 _ANSWER_BY_SOURCES = (
     "You answer a question about interviews by the numbered sources that you are given, and by nothing else. "

@@ -50,7 +50,7 @@ class RemoteRetriever:
     is_remote = True
 
     def __init__(self, post: PostPayload, where: str = "the server", model: str | None = None) -> None:
-        """`where`: how the server is called in problems. `model`: what it is to answer with, `provider/name`, where it wants to be told."""
+        """`where`: the server's name in problems. `model`: the model to request, `provider/name`, if the server expects one."""
         self._post, self._where, self._model = post, where, model
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:

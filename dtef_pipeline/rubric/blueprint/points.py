@@ -48,7 +48,7 @@ class PointReader:
     left_out: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._definitions_told = list_first_names(list(self.definitions), _MOST_DEFINITIONS_LISTED) or "none"
+        self._definition_names = list_first_names(list(self.definitions), _MOST_DEFINITIONS_LISTED) or "none"
 
     def read_block(self, values: Any, block: str, place: str, line: int | None) -> list[Criterion]:
         """The criteria of a block, as it stands in the file; those that have an error are left out."""
@@ -207,7 +207,7 @@ class PointReader:
         name = args.get("name") if isinstance(args, dict) else args
         definition = self.definitions.get(name) if isinstance(name, str) else None
         if definition is None:
-            text = f"$ref: {shorten_value(name)} names no definition; there are: {self._definitions_told}"
+            text = f"$ref: {shorten_value(name)} names no definition; there are: {self._definition_names}"
             return self._leave_out("unknown-reference", spot, text)
         if not isinstance(definition, (str, dict)):
             return self._report_bad_point(

@@ -159,7 +159,7 @@ def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str
     Args:
         replies: as they came; thoughts in <think> are not read. A grade that is written again replaces the earlier one.
         ids: of the participants.
-        prompts: prompt ids by what the analyst was told to call them; None: they go by their own ids.
+        prompts: prompt ids by the names that the analyst was given for them; None: the analyst was given the ids.
     """
     texts = [strip_thinking(reply) for reply in replies]
     findings: list[AnalystFinding] = []

@@ -1,4 +1,4 @@
-"""What an analyst is told of a blueprint, out of the stages' tables, and the rows that its summary becomes."""
+"""Collects the material on a blueprint for an analyst from the stages' tables, and builds the rows of its summary."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def find_shared_systems(prompts: pa.Table) -> tuple[str | None, ...]:
 
 
 def _group_responses(tables: MaterialTables, named: Mapping[str, str], listed: bool) -> dict[str, list[ReportedResponse]]:
-    """The responses by prompt. `listed`: there is a list of system prompts, by which variants are told apart."""
+    """The responses by prompt. `listed`: all prompts share a list of system prompts, whose index identifies the variant."""
     cells = dict(_iterate_cell_rows(tables.scores))
     found: dict[str, list[ReportedResponse]] = {}
     columns = [*RUBRIC_CELL, "text", "status", "error"]

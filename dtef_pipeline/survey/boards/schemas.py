@@ -165,7 +165,7 @@ BOARD_COLUMNS: Mapping[str, str] = {
     **_COMMON,
     **_describe_columns(_NOTE),
     **_describe_ends("score", "score"),
-    "tier": "Number of the tier, from 1: its models cannot be told apart from its first; null: not ranked or not testable",
+    "tier": "Number of the tier, from 1: its models cannot be distinguished from its first; null: not ranked or not testable",
     "rank": "Place by adjusted score, from 1 (best); null: the note says why",
     "rank_low": "Best place that the comparisons leave: 1 + the models that are better by their verdict",
     "rank_high": "Worst place that the comparisons leave: all models less those that it is better than",
