@@ -87,12 +87,13 @@ GAMES_PAIRED = PairedSource(
         FROM episode_turns WHERE under_test AND call_status = 'answered' AND response IS NOT NULL
         GROUP BY league, scenario, episode_id, snapshot
     ), rules AS (
-        SELECT league, scenario, version, item_id, [{{'role': 'user', 'text': one.text}} FOR one IN messages IF one.role = 'system'] AS messages
+        SELECT league, scenario, version, item_id,
+               [{{'role': 'user', 'text': one.text}} FOR one IN messages IF one.role = 'system'] AS rule_messages
         FROM episode_prompts WHERE persona = ''
     )
     SELECT league AS first, scenario AS second, league || '/' || scenario || '/v' || version || '/' || item_id AS item_id,
            e.model, {_NAMED_PLAYER} AS player, persona, e.draw, snapshot,
-           COALESCE(rules.messages, []) || [one FOR one IN p.messages IF one.role <> 'system'] AS messages, turns.text, turns.request_keys,
+           COALESCE(rules.rule_messages, []) || [one FOR one IN p.messages IF one.role <> 'system'] AS messages, turns.text, turns.request_keys,
            turns.served_model,
            e.version, e.seat, e.cluster, e.trace
     FROM episodes e
