@@ -56,7 +56,7 @@ class BoardSubject:
     references: tuple[str, ...]
     """Columns of `reference_scores` that are structs with one score per metric."""
     typical: tuple[str, ...]
-    """References. The first known one takes the place of a second model when the smallest detectable difference is estimated."""
+    """References. In estimates of the smallest detectable difference, the first one with a score takes the place of a second model."""
     facts: Mapping[str, str]
     """Other columns of `reference_scores` that come with each cell, and their SQL types."""
     size: Callable[[str], float]

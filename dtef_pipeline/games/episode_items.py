@@ -145,7 +145,7 @@ def _build_item_columns(pack: Pack, items: Sequence[GameItem], truth: str, known
 def build_game_prompt_rows(
     pack: Pack, items: Sequence[GameItem], players: Sequence[Player], earlier: pa.Table | None = None
 ) -> pa.Table:
-    """One row per item and persona that a model among the players has, and those of `earlier` runs that still hold.
+    """One row per item and persona that a model among the players has, and the rows of `earlier` runs that are still valid.
 
     The messages of a seat that does not move first are those that it would get if it did, since the earlier moves are not known yet.
     """

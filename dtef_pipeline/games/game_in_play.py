@@ -354,7 +354,7 @@ _FIRST_SIGHT = "first sight"
 def replay_first_seen(pack: Pack, seed: int, seat: int, trace: str) -> str:
     """The text that the seat was shown in its first turn.
 
-    Raises ValueError, KeyError or TypeError for a trace that the scenario does not play again.
+    Raises ValueError, KeyError or TypeError for a trace that the scenario cannot replay.
     """
     state = pack.scenario.reset(seed, make_usual_seating(pack))
     for move in takewhile(lambda move: move.seat != seat, decode_trace(trace).moves):

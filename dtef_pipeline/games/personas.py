@@ -31,7 +31,7 @@ class Persona(Part):
     display_name: Annotated[str, StringConstraints(min_length=1, max_length=120, strip_whitespace=True)]
     """What people call it; hidden from reviewers."""
     system_prompt: Annotated[str, StringConstraints(min_length=1, max_length=32_000, strip_whitespace=True)]
-    """Text before the rules of a scenario in the system message."""
+    """Text that precedes a scenario's rules in the system message."""
     traits: Annotated[dict[_TraitName, _TraitText | int | float | bool], Field(max_length=_MOST_TRAITS)] = {}
     """What it is said to be, for people and boards: `risk: low`."""
 

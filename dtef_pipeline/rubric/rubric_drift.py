@@ -77,7 +77,7 @@ class NetDrift(NamedTuple):
 
     cause: Literal["model", "judges", "both", "not told apart", "none"]
     net_shift: float | None
-    """The model's shift less what the judges alone would have moved its score by, in units of the score; None: not known."""
+    """The model's shift minus the part that the judges' drift explains, in units of the score; None: not known."""
     text: str
 
 
@@ -112,7 +112,7 @@ def subtract_drifts_of_judges(
 
 
 def _describe_not_settled(judges: Sequence[JudgeDrift]) -> NetDrift:
-    """Of a model that is not known to have moved since some night: it is the model's where no judge has moved in any."""
+    """The cause of a drift without a known first snapshot: the model if every judge has a verdict and none moved, otherwise unsettled."""
     if all(one.verdict is not None and not one.moved for one in judges):
         return NetDrift("model", None, "of the model: on stored answers the judges did not move")
     moves = [f"{one.judge} moved by {move}" for one in judges if (move := format_judge_shift(one)) is not None]

@@ -146,7 +146,7 @@ def judge_table(judgements: pd.DataFrame, spent: pd.DataFrame) -> pd.DataFrame:
 
 @lru_cache(maxsize=4096)
 def find_script(text: str) -> str:
-    """The script that most letters of a text are of, by Unicode's names: `Latin`, `Devanagari`, `Cjk`; `unknown` without a letter.
+    """The script of most letters in a text, by their Unicode names: `Latin`, `Devanagari`, `Cjk`; `unknown` if it has no letters.
 
     Han characters count as `Cjk`, but a text with any Hiragana or Katakana is `Japanese`.
     """

@@ -247,7 +247,7 @@ class _Newton:
         return False
 
     def has_one_maximum(self) -> bool:
-        """Whether every parameter is identified: no direction except a shift of the means leaves all rows unchanged."""
+        """Whether every parameter is identified: apart from shifts of the means, no change of parameters leaves all rows unchanged."""
         information = self.information(self.terms(self.rows))
         if (np.diag(information)[self.rows.players :] <= 0).any():
             return False

@@ -13,7 +13,7 @@ _MOST = 8
 
 
 def list_nearest(word: str, known: Iterable[str], most: int = _MOST, describe: Callable[[str], str] = str) -> str:
-    """The known names that are most like the word, and some others: `gpt-4.1, grok-4.20, ... and 22 more`. `none` where none is known.
+    """The known names that are most similar to the word, then some others: `gpt-4.1, grok-4.20, ... and 22 more`; `none` if no name is known.
 
     At most `most` names, each formatted by `describe`.
     """

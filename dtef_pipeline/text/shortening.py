@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 def shorten(words: str, most: int, *, end: float = 0.5) -> str:
-    """The text, its middle left out where it has more than `most` characters; `end` is the share of them kept for its end.
+    """Shortens a text of more than `most` characters in the middle; `end` is the share of the characters kept for the end.
 
-    The end is kept because names and sentences that begin alike often differ only there. Words are not cut if both parts have spaces.
+    The end is kept because names and sentences that begin alike often differ only there. The cut is between words if both parts have spaces.
     """
     if len(words) <= most:
         return words

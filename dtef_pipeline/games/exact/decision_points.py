@@ -1,7 +1,7 @@
-"""Decision points: every information set of a small game, to be asked one by one, and the strategy that the answers make.
+"""Decision points: a request for every information set of a small game, and the strategy that the answers define.
 
-A player's answers at all of them are its complete strategy, whose value `games.strategy_values` computes exactly: no cards are dealt, so luck
-plays no part. Kuhn poker has 12 decision points, Leduc poker 936 (288 without suits).
+A player's answers at all decision points are its complete strategy, whose value `games.strategy_values` computes exactly: no cards are dealt,
+so luck plays no part. Kuhn poker has 12 decision points, Leduc poker 936 (288 without suits).
 """
 
 from __future__ import annotations

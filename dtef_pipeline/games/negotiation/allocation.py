@@ -200,7 +200,7 @@ def _conclude_agreement(state: Bargain, owners: Owners, parties: tuple[str, ...]
 
 
 def _format_judged_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> Iterator[str]:
-    """The referee's numbers: of each party, then of all together."""
+    """The referee's numbers for each party, then for all parties together."""
     judged = judge_division(state, owners, parties)
     for party in parties:
         fair = (

@@ -1,17 +1,18 @@
 """What a negotiation measures of each party.
 
-What every negotiation has counts in each of them: an agreement or none, utilities, which are 0 without one, and with them the Nash welfare
-and the efficiency, also 0. What is said of a division (envy, EF1, Jain's index, Pareto) counts where there is one: without one it is unknown.
+Agreement, utility, Nash welfare and efficiency are counted in every negotiation; the last three are 0 without an agreement. Envy, EF1, Jain's
+index and Pareto describe a division, so they are counted only in negotiations with an agreement.
 
-Decision points are a party's offers, and its messages while another's offer stands that it has not accepted. Such a message is cooperative
+Decision points are a party's offers, and its messages while another party's offer is open that it has not accepted. Such a message is
+cooperative
 
 - if it offers to leave every other party at least 1/n of what all items are worth to that party, as far as the writer can know. If values are
   public, the true values decide; otherwise the number of items does, since all items then have the same expected value: n times the number of
   a party's items is at least the number of all;
 - if it accepts an offer that leaves the writer at least 1/n of what all items are worth to it, by its own values.
 
-All others are not: talk while an offer stands is an answer that is no acceptance. What parties say of their values in words decides nothing,
-as nobody can tell whether it is true or meant. No flag is raised for what words claim: only a reader could judge that.
+No other message is cooperative: talk while an offer is open counts as an answer that does not accept it. Claims about values in words are
+ignored and raise no flag, because the engine cannot check whether they are true or meant.
 """
 
 from __future__ import annotations

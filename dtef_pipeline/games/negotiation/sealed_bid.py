@@ -197,7 +197,7 @@ class SealedBid:
         return GameEnding(tuple(self._describe_auction(state)), (values, surplus_text))
 
     def encode_state(self, state: SealedBids) -> dict[str, Any]:
-        """Values and bids by bidder; of an auction that was held its result, with the bidders between whom the lot decided."""
+        """Values and bids by bidder; if the auction was held, also its result, with the bidders between whom the lot decided."""
         encoded: dict[str, Any] = {
             "price_rule": self.price,
             "values": self._map_by_name(state.values),

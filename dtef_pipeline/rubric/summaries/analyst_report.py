@@ -154,11 +154,11 @@ class AnalystReply:
 
 
 def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> AnalystReply:
-    """What the replies say, in order; a later one adds the kinds of findings and the grades that those before it lack.
+    """Reads the findings and grades of the replies in order. A later reply adds the kinds of findings that earlier ones lack, and its grades.
 
     Args:
-        replies: as they came; thoughts in <think> are not read. A grade that is written again replaces the earlier one.
-        ids: of the participants.
+        replies: unedited; text in <think> is ignored. A repeated grade replaces the earlier one.
+        ids: the participants' ids.
         prompts: prompt ids by the names that the analyst was given for them; None: the analyst was given the ids.
     """
     texts = [strip_thinking(reply) for reply in replies]

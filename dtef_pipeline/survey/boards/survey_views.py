@@ -110,8 +110,8 @@ PUBLISHED = (
         needs="a model with a score",
     ),
 )
-"""Every view, boards first. A board of `groups` lists the columns that identify its rows; the columns of all such boards follow. The view that
-has the scores under every metric keeps them, too."""
+"""Every view, boards first. A board of `groups` lists only the columns that identify its rows; the columns of all such boards follow them. The
+view of all metrics also keeps the score under each metric."""
 BY_NAME = {view.name: view for view in PUBLISHED}
 GROUPED = tuple(KEYS.groups)
 """Names of the boards whose rows are models in groups of the keys, in one form."""
