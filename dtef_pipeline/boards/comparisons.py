@@ -299,5 +299,7 @@ def explain_missing_tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys
         for way, rows in noted.groupby(list(keys.asked), observed=True)
     }
     ways = zip(*(board_rows[name].astype(str) for name in keys.asked), strict=True)
-    said = pd.Series([reasons.get(way, "no other model to compare with") for way in ways], board_rows.index, dtype=object)
-    return said.where(board_rows["rank"].notna() & board_rows["tier"].isna(), "")
+    reason_column = pd.Series(
+        [reasons.get(way, "no other model to compare with") for way in ways], board_rows.index, dtype=object
+    )
+    return reason_column.where(board_rows["rank"].notna() & board_rows["tier"].isna(), "")

@@ -53,8 +53,8 @@ def configure_judges(approach: str, selector: str, models: Models) -> tuple[Judg
     Raises:
         ConfigError: of the approach, or of the selector.
     """
-    said = selector.removeprefix(strip_settings(selector))
-    settings = {key: value for key, value in JUDGE_SETTINGS.items() if f"{key}=" not in said}
+    selected_settings = selector.removeprefix(strip_settings(selector))
+    settings = {key: value for key, value in JUDGE_SETTINGS.items() if f"{key}=" not in selected_settings}
     return tuple(JudgeConfig(approach, _configure_judging(spec, settings, models)) for spec in models.resolve([selector]))
 
 

@@ -101,9 +101,9 @@ def build_correction(messages: Sequence[Message], reply: str, scale: ClassScale 
     Blocks of material in the reply are made harmless, so that the real ones are still the last of their tag.
     """
     names = ", ".join(scale.numbers)
-    said = escape_tags(reply, MATERIAL_TAGS) if reply.strip() else NOTHING_WAS_WRITTEN
+    shown_reply = escape_tags(reply, MATERIAL_TAGS) if reply.strip() else NOTHING_WAS_WRITTEN
     correction = f"{_JUDGE_CORRECTION}\n{_REPLY_FORM}\nThe class is one of {names}."
-    return (*messages, Message("assistant", said), Message("user", correction))
+    return (*messages, Message("assistant", shown_reply), Message("user", correction))
 
 
 @lru_cache(maxsize=4096)
@@ -126,8 +126,8 @@ def hash_template(approach: str, scale: ClassScale = FIVE_CLASSES) -> str:
         *judge_messages(approach, Case("t", "c", turns, ("c", "d")), scale),
         *judge_messages(approach, Case("t", "c", turns[1:2], ("c",)), scale),
     ]
-    said = build_correction(messages, "", scale)
-    return digest("judge template", [[message.role, message.text] for message in said])
+    conversation = build_correction(messages, "", scale)
+    return digest("judge template", [[message.role, message.text] for message in conversation])
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +168,10 @@ def format_prompt(turns: Sequence[AuthoredTurn], gap: str = WRITTEN_BY_THE_MODEL
 
     `gap` stands for a turn that nobody wrote beforehand. Raises ValueError where there are none but system prompts.
     """
-    said = [turn for turn in turns if turn.role != "system"]
-    if not said:
+    shown_turns = [turn for turn in turns if turn.role != "system"]
+    if not shown_turns:
         raise ValueError("a judge that is shown the prompt needs its turns, got none but system prompts")
-    if len(said) == 1 and said[0].text is not None:
-        return said[0].text
-    last = [_Gap()] if said[-1].role == "user" else []
-    return "\n\n".join(f"[{turn.role}]\n{gap if turn.text is None else turn.text}" for turn in (*said, *last))
+    if len(shown_turns) == 1 and shown_turns[0].text is not None:
+        return shown_turns[0].text
+    last = [_Gap()] if shown_turns[-1].role == "user" else []
+    return "\n\n".join(f"[{turn.role}]\n{gap if turn.text is None else turn.text}" for turn in (*shown_turns, *last))

@@ -85,20 +85,20 @@ def sample_items(scores: QaScores, suite: SuiteScores, share: float) -> list[dic
         {
             **one.entry,
             "line": suite.lines[item.at],
-            "said": [_response(scores, suite, ways, measures, said) for said in one.entry.get("said", ())],
+            "said": [_response(scores, suite, ways, measures, response) for response in one.entry.get("said", ())],
         }
         for item, one in zip(sorted(drawn), opened, strict=True)
     ]
 
 
 def _response(
-    scores: QaScores, suite: SuiteScores, ways: Sequence[str], measures: Sequence[BoardMeasure], said: Mapping[str, Any]
+    scores: QaScores, suite: SuiteScores, ways: Sequence[str], measures: Sequence[BoardMeasure], response: Mapping[str, Any]
 ) -> dict[str, Any]:
-    known = [(one.get("score"), format_metric(measures[one["measure"]].metric)) for one in said.get("scores", ())]
+    known = [(one.get("score"), format_metric(measures[one["measure"]].metric)) for one in response.get("scores", ())]
     return {
-        "model": scores.names[suite.models[said["model"]]],
-        "way": format_way(ways[said["way"]]),
-        "text": said.get("text"),
+        "model": scores.names[suite.models[response["model"]]],
+        "way": format_way(ways[response["way"]]),
+        "text": response.get("text"),
         "scores": [f"{metric} {show(score, 'number')}" for score, metric in known],
     }
 

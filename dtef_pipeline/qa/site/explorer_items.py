@@ -134,7 +134,7 @@ class ItemReader:
         """The items of a batch, in their order."""
         columns = zip(BatchItem._fields, zip(*batch, strict=True), strict=True)
         self._scores.connection.register(_BATCH, pa.table({name: list(values) for name, values in columns}))
-        said, asked, chunks = self._collect_responses(), defaultdict(list), defaultdict(list)
+        responses, asked, chunks = self._collect_responses(), defaultdict(list), defaultdict(list)
         for row in self._rows(_CONTEXT_ROWS):
             chunks[row["at"], row["condition"]].append(row)
         for row in self._rows(_ASKED_ROWS):
@@ -143,7 +143,7 @@ class ItemReader:
         found = {row["at"]: row for row in self._rows(_ITEM_ROWS)}
         self._scores.connection.unregister(_BATCH)
         for item in batch:
-            entry = _build_entry(item, found.get(item.at, {}), asked[item.at], said[item.at])
+            entry = _build_entry(item, found.get(item.at, {}), asked[item.at], responses[item.at])
             shown = {chunk["doc_id"] for one in asked[item.at] for chunk in one.get("chunks", ())}
             known = [name for name in sorted(shown) if (item.part, name) in self._documents]
             yield ItemEntry(entry, {name: self._documents[item.part, name] for name in known})
@@ -172,14 +172,14 @@ class ItemReader:
         """By item the responses, those of the best model first."""
         scores = _group_by_response(self._rows(_SCORE_ROWS))
         beside = {name: _group_by_response(self._rows(rows)) for name, rows in _BESIDE_RESPONSES.items()}
-        said: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        responses: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for row in self._rows(_RESPONSE_ROWS):
             named = tuple(row[name] for name in _RESPONSE_NAME)
             own = {name: [_drop_names(one) for one in rows.get(named, ())] for name, rows in beside.items()}
-            said[row["at"]].append(self._build_response(row, scores.get(named, ()), own))
-        for own_said in said.values():
-            own_said.sort(key=lambda one: (one["model"], one["way"], one.get("draw", 0)))
-        return said
+            responses[row["at"]].append(self._build_response(row, scores.get(named, ()), own))
+        for item_responses in responses.values():
+            item_responses.sort(key=lambda one: (one["model"], one["way"], one.get("draw", 0)))
+        return responses
 
     def _describe_item(self, row: StoredRow, chunks: Sequence[StoredRow]) -> dict[str, Any]:
         """How an item was asked: the order of its options, and the passages that were shown."""
@@ -229,9 +229,11 @@ def _group_by_response(rows: Iterable[StoredRow]) -> dict[tuple[Any, ...], list[
     return held
 
 
-def _build_entry(item: BatchItem, row: StoredRow, asked: list[dict[str, Any]], said: list[dict[str, Any]]) -> dict[str, Any]:
+def _build_entry(
+    item: BatchItem, row: StoredRow, asked: list[dict[str, Any]], responses: list[dict[str, Any]]
+) -> dict[str, Any]:
     known = _drop_names(row, "reference", *(() if item.is_kept else ("solution", "quotes")))
-    entry = _drop_empty(id=item.item_id, expected=_format_expected(row), asked=asked, said=said, **known)
+    entry = _drop_empty(id=item.item_id, expected=_format_expected(row), asked=asked, said=responses, **known)
     return entry if item.is_kept else {**entry, "left_out": True}
 
 

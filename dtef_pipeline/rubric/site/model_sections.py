@@ -90,7 +90,7 @@ class RubricsOfModel:
         self, row: StoredRow, words: Mapping[Any, str], texts: pd.DataFrame, verdicts: pd.DataFrame
     ) -> dict[str, Any]:
         response = ["model", *_CRITERION[:3], *_RESPONSE_OF_MODEL]
-        said = sorted(convert_to_rows(_filter_same(verdicts, row, [*response, *_CRITERION[3:]])), key=_judge_order)
+        judgements = sorted(convert_to_rows(_filter_same(verdicts, row, [*response, *_CRITERION[3:]])), key=_judge_order)
         text = convert_to_rows(_filter_same(texts, row, response))
         number, prompt = self._rows.prompts.get((row["blueprint"], row["prompt"]), (0, row["prompt"]))
         point = {name: None if is_unknown(row.get(name)) else row[name] for name in _POINT}
@@ -108,9 +108,9 @@ class RubricsOfModel:
             "others": row["others"],
             "prompt": prompt,
             "text": truncate_model_text(text[0]["text"]) if text else "",
-            "states": [state for state in (describe_point_state(point, said), point["explanation"]) if state],
+            "states": [state for state in (describe_point_state(point, judgements), point["explanation"]) if state],
             "verdicts": [
-                (judge_words(one["judge"]), format_class(one), truncate_model_text(one["reflection"])) for one in said
+                (judge_words(one["judge"]), format_class(one), truncate_model_text(one["reflection"])) for one in judgements
             ],
         }
 

@@ -248,13 +248,13 @@ def _build_verdicts(key: ResponseKey, criteria: Sequence[StoredRow], found: Judg
     verdicts: list[Any] = []
     for row in criteria:
         place = (key, make_criterion_key(row))
-        point, said = found.points.get(place), found.judgements.get(place, ())
-        if point is None and not said:
+        point, judgements = found.points.get(place), found.judgements.get(place, ())
+        if point is None and not judgements:
             verdicts.append(None)
             continue
-        state = "" if point is None else describe_point_state(point, said)
+        state = "" if point is None else describe_point_state(point, judgements)
         explained = "" if point is None or is_unknown(point["explanation"]) else str(point["explanation"])
-        verdicts.append([point and point["score"], state, explained, [_build_judgement(one, judges) for one in said]])
+        verdicts.append([point and point["score"], state, explained, [_build_judgement(one, judges) for one in judgements]])
     return verdicts
 
 
@@ -280,8 +280,8 @@ def _build_judgement(row: Mapping[str, Any], judges: Sequence[str]) -> list[Any]
     remarks = [row["reflection"], row["error"], f"What the judge wrote: {reply}" if reply else ""]
     again = ", asked twice" if (row["attempts"] or 1) > 1 else ""
     draw = f", draw {row['judge_draw']}" if row["judge_draw"] else ""
-    said = "\n".join(truncate_model_text(one) for one in remarks if one)
-    return [judges.index(row["judge"]), f"{format_class(row)}{again}{draw}", row["score"], said]
+    remark_text = "\n".join(truncate_model_text(one) for one in remarks if one)
+    return [judges.index(row["judge"]), f"{format_class(row)}{again}{draw}", row["score"], remark_text]
 
 
 def format_class(row: Mapping[str, Any]) -> str:

@@ -62,9 +62,11 @@ def build_conditions_section(contents: SurveyContents) -> Section:
                 counts[decision] = counts.get(decision, 0) + 1
             caption = f"{format_condition(other)}, against {format_condition(usual)}"
             blocks.append(Table(caption, _CONDITION_COLUMNS, convert_to_rows(rows)))
-    said = ", ".join(f"{number} {decision}" for decision, number in counts.items())
+    decision_counts = ", ".join(f"{number} {decision}" for decision, number in counts.items())
     answer = (
-        f"Of {format_count(sum(counts.values()), 'comparison')} with “{format_condition(usual)}”: {said}." if counts else ""
+        f"Of {format_count(sum(counts.values()), 'comparison')} with “{format_condition(usual)}”: {decision_counts}."
+        if counts
+        else ""
     )
     return Section("conditions", "Ways of asking", blocks, answer, _HOW_TO_READ_CONDITIONS)
 

@@ -128,13 +128,14 @@ class SurveyModelSections:
     def _build_worst_section(self, at: int, texts: Texts) -> Section:
         own = self.worst.get(at, [])
         blocks = [
-            self._build_answer_block(one, [said for said in texts.get((one.s, one.q), ()) if said.series == at]) for one in own
+            self._build_answer_block(one, [response for response in texts.get((one.s, one.q), ()) if response.series == at])
+            for one in own
         ]
         read = [one.score for one in own if one.is_read]
         answer = f"Its lowest score on a readable answer is {show(min(read), 'score')}." if read else ""
         return Section("worst", "worst answers", blocks, answer)
 
-    def _build_answer_block(self, one: Worst, said: Sequence[ResponseText]) -> Fold:
+    def _build_answer_block(self, one: Worst, responses: Sequence[ResponseText]) -> Fold:
         segment = list(self.contents.segments.values())[one.s]
         question = list(self.contents.questions.values())[one.q]
         predicted = shares(one.code.partition("*")[0])[:-1] if one.is_read else []
@@ -144,9 +145,9 @@ class SurveyModelSections:
         ]
         rows.append({"option": Link("All models on this pair", segment.pair_page(question))})
         blocks: list[Block] = [Table(f"{question.text} ({question.round})", _ANSWER_COLUMNS, rows)]
-        if said:
-            shown = [{"about": _describe_response(response), "words": response.words} for response in said]
-            blocks.append(TemplateBlock("survey/response.html.j2", {"prompt": said[0].prompt, "responses": shown}))
+        if responses:
+            shown = [{"about": _describe_response(response), "words": response.words} for response in responses]
+            blocks.append(TemplateBlock("survey/response.html.j2", {"prompt": responses[0].prompt, "responses": shown}))
         return Fold(f"{show(one.score, 'score')}: {segment.label}, {question.title}", blocks)
 
 

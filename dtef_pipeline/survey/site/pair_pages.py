@@ -92,9 +92,11 @@ class PairPages:
         columns = [Column("who", "Answer of"), Column("score", "Score", "score")]
         columns += [Column(f"o{number}", option, "percent") for number, option in enumerate(options)]
         caption = f"{list(self.contents.segments.values())[at[0]].label}: {list(self.contents.questions.values())[at[1]].title}"
-        said = self.texts.get(at, ())[:1]
-        shown = [{"about": f"{self.series[one.series].name}, snapshot {one.snapshot}", "words": one.words} for one in said]
-        texts = [TemplateBlock("survey/response.html.j2", {"prompt": said[0].prompt, "responses": shown})] if said else []
+        responses = self.texts.get(at, ())[:1]
+        shown = [{"about": f"{self.series[one.series].name}, snapshot {one.snapshot}", "words": one.words} for one in responses]
+        texts = (
+            [TemplateBlock("survey/response.html.j2", {"prompt": responses[0].prompt, "responses": shown})] if responses else []
+        )
         return [Table(caption, columns, rows), *texts]
 
     @cached_property
@@ -200,15 +202,15 @@ class PairPages:
         ).fetchall()
         found = []
         for q, *numbers, circular, observed, at, codes in rows:
-            said = dict(zip(at, codes, strict=True))
+            code_by_series = dict(zip(at, codes, strict=True))
             known = [None if pd.isna(one) else round(one) for one in numbers]
-            found.append([q, *known, int(circular), observed, [said.get(one, "") for one in self.kept]])
+            found.append([q, *known, int(circular), observed, [code_by_series.get(one, "") for one in self.kept]])
         return found
 
     def _build_texts(self, of_questions: Mapping[int, Sequence[ResponseText]]) -> dict[str, Any]:
         """Prompts once, and of each question its responses: place of the series, of the prompt, words, status, reason, snapshot, draw."""
         prompts, place = dict[str, int](), {at: place for place, at in enumerate(self.kept)}
-        said = {
+        responses = {
             str(q): [
                 [place[one.series], prompts.setdefault(one.prompt, len(prompts)), *one[2:]]
                 for one in own
@@ -216,7 +218,7 @@ class PairPages:
             ]
             for q, own in of_questions.items()
         }
-        return {"prompts": list(prompts), "said": said}
+        return {"prompts": list(prompts), "said": responses}
 
 
 def _option_cells(of_options: Sequence[float]) -> dict[str, float]:
