@@ -124,8 +124,8 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
 
     @classmethod
     def config_type(cls) -> Any:
-        said = "Seconds without a sign of life after which a run is taken for dead, and started again."
-        gone_after = dg.Field(dg.IntSource, is_required=False, default_value=90, description=said)
+        description = "Seconds without a sign of life after which a run is taken for dead, and started again."
+        gone_after = dg.Field(dg.IntSource, is_required=False, default_value=90, description=description)
         return {**cast(Mapping[str, Any], super().config_type()), _GONE_AFTER: gone_after}
 
     def launch_run(self, context: LaunchRunContext) -> None:
@@ -165,11 +165,11 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
         return False
 
     def terminate(self, run_id: str) -> bool:
-        """Have the run end in order: calls in flight are given time, and what they bring is kept."""
+        """Ask the run to end in order: calls in flight get time to finish, and their responses are stored."""
         run = self._instance.get_run_by_id(run_id)
         if run is None or run.is_finished:
             return False
-        # First: a run that ends because it was told to would count as one whose worker died otherwise, and be started again.
+        # This comes first: otherwise a run that ends on request would look like one whose worker died, and would be restarted.
         self._instance.report_run_canceling(run)
         if task_id := run.tags.get(TASK_TAG):
             self.celery.backend.set(end_key(task_id), "1")
@@ -271,12 +271,12 @@ def _require_storage(**_: Any) -> None:
         with dg.DagsterInstance.get() as instance:
             instance.get_runs_count()
     except Exception as error:
-        said = find_first_line(links(error)[0])
-        raise SystemExit(f"dtef: this worker takes no run, as Dagster's storage cannot be reached: {said}") from None
+        reason = find_first_line(links(error)[0])
+        raise SystemExit(f"dtef: this worker takes no run, as Dagster's storage cannot be reached: {reason}") from None
 
 
 def _send_heartbeats(task_id: str, ended: threading.Event) -> None:
-    """Give signs of life, and end the run of this process in order when it was told to: calls in flight are given time."""
+    """Send heartbeats. On a request to end, end the run of this process in order: calls in flight get time to finish."""
     is_reported = False
     while not ended.is_set():
         with suppress(Exception):  # the broker is away, and this is tried again
@@ -303,7 +303,7 @@ def _stop_heartbeat(task_id: str, kwargs: Mapping[str, Any], retval: Any = None,
 
 @task_failure.connect(weak=False)
 def _report_lost_worker(kwargs: Mapping[str, Any], exception: BaseException, **_: Any) -> None:
-    """The worker itself is told of a run whose process is gone. It reports in a process of its own, which holds nothing up."""
+    """Report a run whose process is gone. Celery calls this in the worker; a separate process reports, so that the worker is not blocked."""
     if os.getpid() == _WORKER_PID:
         report = "import sys; from assets.celery_runs import report_not_begun; report_not_begun(*sys.argv[1:])"
         command = [sys.executable, "-c", report, _run_id(kwargs), repr(exception)]

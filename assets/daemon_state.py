@@ -45,7 +45,7 @@ class DaemonState(NamedTuple):
     daemon_id: str | None = None
     """Another one each time that the daemon is started."""
     began_after: datetime | None = None
-    """When there was no such daemon yet, if a look before has told."""
+    """A time at which an earlier check did not see this daemon yet; None: there was no such check."""
 
     def is_running(self, now: datetime) -> bool:
         """Whether the daemon was heard of lately."""

@@ -86,8 +86,8 @@ class OwnPagesOnly:
                     "the proxy in front must send X-Forwarded-Proto, and FORWARDED_ALLOW_IPS name the proxy",
                 )
         site = headers.get("sec-fetch-site", "none")
-        is_told_by_origin = scope["type"] == "websocket" and "origin" in headers
-        if site not in _OWN_SITES and not is_told_by_origin and not _is_link(scope, headers):
+        is_origin_checked = scope["type"] == "websocket" and "origin" in headers
+        if site not in _OWN_SITES and not is_origin_checked and not _is_link(scope, headers):
             raise RefusedRequest(
                 403, f"Sec-Fetch-Site is {site[:80]}: a page of another site asks; allowed: {', '.join(_OWN_SITES)}"
             )

@@ -6,5 +6,5 @@ import os
 
 
 def cores() -> int:
-    """Processors that this process may use, which are fewer than the machine has where it was told so."""
+    """Number of processors that this process may use: those of its CPU affinity where the system has one, else all of the machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

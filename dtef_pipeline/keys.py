@@ -61,7 +61,7 @@ class Keys:
     noun: str
     """What people call an item, also in names of columns such as `n_tasks`: `"task"`."""
     asked: tuple[str, ...]
-    """The ways of asking, first the one that is named where results are told apart: `("system", "temperature")`."""
+    """Columns that describe how an item is requested. The first one is named where results are distinguished: `("system", "temperature")`."""
     cluster: str
     """What results are independent by: `"cluster"`, which is equal in rows of tasks that hang together, in all blueprints and suites."""
     cluster_noun: str = "cluster"
@@ -71,7 +71,7 @@ class Keys:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The breakdowns of boards, by name: `{"overall": (), "blueprint": ("blueprint", "author")}`."""
     score_again: str = "score them again"
-    """What people are told to do with scores that an earlier version of the software made: `"score those suites again with ..."`."""
+    """What messages advise for scores that an earlier version of the software made: `"score those suites again with ..."`."""
 
     @property
     def pair(self) -> tuple[str, ...]:

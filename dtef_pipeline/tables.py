@@ -155,7 +155,7 @@ COSTS = pa.schema(
         field(
             "purpose",
             pa.string(),
-            "Purpose of the calls within the partition, such as the evaluator of a judge; null: not told apart",
+            "Purpose of the calls within the partition, such as the evaluator of a judge; null: not distinguished",
         ),
         *MODEL_FIELDS,
         field("answered", pa.int64(), "Requests with a reply; a request counts once, however many rows rest on it"),

@@ -132,7 +132,7 @@ def find_address_fault(url: str) -> str | None:
 
 
 def format_scheme_and_host(url: str) -> str:
-    """What may be told of a web address: `https://hooks.example.org/...`."""
+    """The part of a web address that may be shown: `https://hooks.example.org/...`."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}/..."
 

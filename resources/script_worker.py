@@ -24,7 +24,7 @@ _PROGRAM = """(() => {
   setTimeout = clearTimeout = undefined;
   Object.assign(globalThis, %(variables)s);
   const code = %(script)s;
-  const told = value => typeof value === 'boolean' ? {type: 'boolean', value}
+  const describe = value => typeof value === 'boolean' ? {type: 'boolean', value}
     : typeof value === 'number' ? {type: 'number', value: text(value)} : {type: value === null ? 'null' : typeof value};
   const run = () => {
     try { return evaluate(code); } catch (error) {
@@ -34,9 +34,9 @@ _PROGRAM = """(() => {
   };
   try {
     const found = run();
-    if (typeof found !== 'object' || found === null || !('score' in found)) return stringify(told(found));
+    if (typeof found !== 'object' || found === null || !('score' in found)) return stringify(describe(found));
     const explain = found.explain === undefined || found.explain === null ? null : text(found.explain).slice(0, 2000);
-    return stringify({type: 'score', score: told(found.score), explain});
+    return stringify({type: 'score', score: describe(found.score), explain});
   } catch (error) {
     return stringify({fault: 'error', text: text(error).slice(0, 500)});
   }

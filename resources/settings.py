@@ -57,7 +57,7 @@ class Settings(BaseModel):
     socioscope_auth_env: Annotated[str | None, BeforeValidator(_mark_secret)] = Field(
         None, validation_alias=SOCIOSCOPE_AUTH, description="its secret, of which the variable's name alone is kept"
     )
-    socioscope_model: str | None = Field(None, description="what that server is told to answer with")
+    socioscope_model: str | None = Field(None, description="the model that the server is asked to answer with")
     sandbox: str = Field("auto", description="how programs that models wrote are kept apart: auto, or a level")
     api_tokens: Path | None = Field(None, description="a YAML file with the hashes of the tokens that the HTTP API takes")
     api_any_model: bool = Field(False, description="1: the HTTP API takes any model that litellm knows")

@@ -410,7 +410,7 @@ class Warehouse:
         first: Sequence[str],
         skip: Callable[[Broken], None],
     ) -> One:
-        """What `read` returns. Where it fails by broken files, `skip` is told of them, and it is called again without them."""
+        """What `read` returns. If broken files make it fail, passes the files to `skip` and calls `read` again without them."""
         without: set[str] = set()
         attempts = 0
         while True:

@@ -141,7 +141,7 @@ def _cancel(context: dg.SensorEvaluationContext, run: dg.DagsterRun, who: str) -
     try:
         context.instance.run_coordinator.cancel_run(run.run_id)
     except Exception as error:
-        context.log.warning(f"run {run.run_id} could not be told to end: {format_one_line(links(error))}")
+        context.log.warning(f"run {run.run_id} could not be asked to end: {format_one_line(links(error))}")
 
 
 def _handle_missing_run(tick: _Tick, one: Evaluation, asked_by: str | None) -> dg.RunRequest | None:

@@ -31,7 +31,7 @@ class DagsterRunLog:
         self._kept: OrderedDict[str, _RunEvents] = OrderedDict()
 
     def events(self, queue_id: str) -> Sequence[RunLogEvent]:
-        """Run by run, in the order in which Dagster made them. What a run told after its end is left out: the next may have begun."""
+        """The events run by run, in the order in which Dagster made the runs. Events after a run's end are left out: the next may have begun."""
         with self._lock, _translate_storage_errors():
             records = self._instance.get_run_records(dg.RunsFilter(tags={QUEUE_TAG: queue_id}), ascending=True)
             found: list[RunLogEvent] = []
@@ -74,7 +74,7 @@ def run_log_of(home: Path) -> DagsterRunLog:
 
 
 class _RunEvents:
-    """What one run told, as far as it was read."""
+    """The events of one run that were read so far."""
 
     def __init__(self) -> None:
         self.events: list[RunLogEvent] = []

@@ -85,7 +85,7 @@ GAMES_ITEMS_STAGE = Stage(
 
 
 def make_prompts(inputs: Inputs, settings: GamesSettings) -> Tables:
-    """What models are told before their first text, and what they were told in earlier runs."""
+    """The prompts that models get before their first text, and the prompts of earlier runs."""
     pack = _load_pack(inputs, settings.scenario_versions)
     personas = load_known_personas(inputs.outside.settings, settings.persona_versions)
     players = resolve_entrants(pack, inputs.models, personas, settings.players, settings.personas)
@@ -95,10 +95,10 @@ def make_prompts(inputs: Inputs, settings: GamesSettings) -> Tables:
 
 GAMES_PROMPTS_STAGE = Stage(
     "episode_prompts",
-    """What a model is told before its first text: one row per item and persona that a model plays, with the messages and their hash.
+    """The prompt that a model gets before its first text: one row per item and persona that a model plays, with the messages and their hash.
 
-    The system message holds the persona, the rules and the form of a reply, the other one what the seat sees of the deal, and nothing else. A
-    seat that does not begin is told more once its turn has come. Baselines are told nothing, and have no rows.""",
+    The system message holds the persona, the rules and the format of a reply. The other message holds only what the seat sees of the deal. A
+    seat that does not move first gets further messages when its turn comes. Baselines get no messages, and have no rows.""",
     make_prompts,
     after=("scenario_items",),
     settings=GAMES_STAGE_SETTINGS["episode_prompts"],
@@ -361,9 +361,9 @@ DECISIONS_STAGE = Stage(
     "decision_answers",
     """What models do in every situation of a small game: one row per (decision point, persona, model variant, draw) and snapshot.
 
-    A decision point is all that a seat can know when it is to move, told with the words of an episode. Kuhn poker has 12, Leduc poker 936, of
-    which a sample is asked unless `sample` says otherwise. A text that is no legal command has the reason beside it. Scenarios without
-    decision points have an empty table. Responses are stored before they are used: a rerun asks nothing twice.""",
+    A decision point is all that a seat can know when it has to move, worded as in an episode. Kuhn poker has 12. Leduc poker has 936, of
+    which a sample is asked unless `sample` says otherwise. A text that is not a legal command is stored with the reason. Scenarios without
+    decision points have an empty table. Responses are stored before they are used: a rerun repeats no request.""",
     plan_decisions,
     settings=DECISION_STAGE_SETTINGS["decision_answers"],
     version="2",

@@ -91,8 +91,8 @@ def preference_shares_are_whole(store: Store) -> dg.AssetCheckResult:
 
 @asset_check(asset=preference_scores)
 def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
-    """Surprising votes: on two texts that differ, as reviewers read them, in nothing but case and white space. Such pairs are neither made nor
-    served; they were imported, or voted on before a name was known that alone told the texts apart."""
+    """Surprising votes: on two texts that differ, as reviewers read them, only in case and white space. Such pairs are neither made nor served.
+    They were imported, or voted on before a name that was the only difference was known and hidden."""
     with VoteStore(store.responses_url or store.settings.responses_url) as votes:
         checked, offenders = find_equal_text_votes(votes)
     return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

@@ -126,7 +126,7 @@ qa_night = dg.define_asset_job(
 qa_anchors_again = dg.define_asset_job(
     "qa_anchors_again",
     selection=dg.AssetSelection.assets(qa_anchors),
-    description="The judge is shown stored answers again in a snapshot, so that its drift is told apart from that of models.",
+    description="Shows the judge stored answers again in a snapshot, so that its drift can be distinguished from drift of the models.",
 )
 QA_JOBS = [qa_pipeline, qa_night, qa_roll_ups, qa_anchors_again]
 QA_SENSORS = [qa_boards_after_run]

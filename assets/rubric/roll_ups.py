@@ -185,7 +185,7 @@ rubric_night = dg.define_asset_job(
 rubric_anchors_again = dg.define_asset_job(
     "rubric_anchors_again",
     selection=dg.AssetSelection.assets(rubric_anchors),
-    description="Judges are shown stored responses again in a snapshot, so that a drift of judges is told apart from one of models.",
+    description="Shows judges stored responses again in a snapshot, so that their drift can be distinguished from drift of the models.",
 )
 RUBRIC_JOBS = [rubric_pipeline, rubric_night, rubric_roll_ups, rubric_anchors_again]
 RUBRIC_SENSORS = [new_blueprint, rubric_boards_after_run]

@@ -71,7 +71,7 @@ from dagster._core.instance.ref import InstanceRef
 # where `DefaultRunLauncher` is already.
 from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
 
-# How a run is told apart from those of other code locations, and how often the daemon starts it again when its process is gone.
+# How a run is distinguished from those of other code locations, and how often the daemon starts it again when its process is gone.
 # Replaced by: `execute_in_process` with the code location as an argument; a public name of the tag.
 from dagster._core.remote_origin import RemoteRepositoryOrigin
 
@@ -165,14 +165,14 @@ def log_step_failure(context: dg.AssetExecutionContext, message: str, metadata: 
 
 
 def log_run_event(context: dg.AssetExecutionContext, message: str, data: Mapping[str, Any]) -> None:
-    """Log an event of the run with this data, which `told_data` reads."""
+    """Log an event of the run with this data, which `read_event_data` reads."""
     metadata = EngineEventData(metadata={_TOLD_DATA: dg.MetadataValue.json(dict(data))})
     step = context.op_execution_context.get_step_execution_context().step.key
     context.instance.report_engine_event(message, context.run, metadata, step_key=step)
 
 
 def read_event_data(event: dg.DagsterEvent) -> Mapping[str, Any] | None:
-    """What `tell_run` told in an event; None: it is another one."""
+    """The data that `log_run_event` wrote to an event; None: another kind of event."""
     data = event.event_specific_data
     event_note = data.metadata.get(_TOLD_DATA) if isinstance(data, EngineEventData) else None
     return cast(Mapping[str, Any], event_note.value) if isinstance(event_note, dg.JsonMetadataValue) else None

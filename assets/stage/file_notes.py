@@ -1,4 +1,4 @@
-"""Files that partitions come from, one or more each: partitions are made for them, and Dagster is told which hold something new."""
+"""Files that partitions are read from, one or more each: adds their partitions, and reports to Dagster which files have new content."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -46,7 +46,7 @@ def list_partitions(instance: dg.DagsterInstance, space: Space) -> list[str]:
 def add_files(
     instance: dg.DagsterInstance, asset: dg.AssetKey, space: Space, files: Mapping[str, FileNote], keys: Sequence[str]
 ) -> AddResult:
-    """Make partitions known, and tell Dagster the data version of each whose files hold something new. Done again, it changes nothing.
+    """Add partitions, and report to Dagster the data version of each whose files have new content. A second call changes nothing.
 
     `files`: by key, in the order of `keys`, which may name one twice.
     """

@@ -57,7 +57,7 @@ def load_drift_section(settings: Settings) -> DriftSettings:
 
 
 def list_panel_models(path: Path, models: Models) -> Pairs:
-    """The models that a panel file asks, for any family; what cannot be resolved is told of by the schedule that asks it."""
+    """The models that a panel file asks, for any family. Skips selectors that cannot be resolved: the schedule that uses them reports them."""
     return [(spec.name, spec.variant) for selector in _selectors(path) for spec in _resolve_or_skip(models, selector)]
 
 

@@ -294,8 +294,8 @@ ANSWERS_TOLD_EVERY_S = 2.0
 
 
 class StageEvents:
-    """Of one stage in one run, in Dagster's event log. Where the run is of no evaluation nothing is told; an event that cannot be stored is
-    logged, and no more.
+    """Writes the progress of one stage of a run to Dagster's event log. It writes nothing if the run belongs to no evaluation. An event that
+    cannot be stored only causes a warning in the log.
     """
 
     def __init__(self, context: dg.AssetExecutionContext, store: Store) -> None:

@@ -103,7 +103,10 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     _context: dg.InitResourceContext | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Take over which evaluation the run is of, so that what it buys is told from what was there, and note what it can have read."""
+        """Note the evaluation that the run belongs to, so that its new responses can be distinguished from those stored before.
+
+        Also tag the run with the number of the last event that was stored before it.
+        """
         self._context = context
         self._queue_id = context.run.tags.get(QUEUE_TAG) if context.run else None
         if context.run and context.instance:
@@ -196,7 +199,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         command: Command | None = None,
         of_roles: Mapping[str, Budget] | None = None,
     ) -> Iterator[tuple[Gateway, RunProgress, Display]]:
-        """The gateway of the run itself, what is told of its progress, and where that is shown; arguments as of `asking`."""
+        """The gateway of the run, its progress, and the display that shows the progress; arguments as in `asking`."""
         with display_progress(log) as display:
             gateway = self._open_shared_gateway(command)
             gateway.accounts.limit(budget, budgets, of_roles)
@@ -204,7 +207,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
             yield gateway, RunProgress(display, expected), display
 
     def track_calls(self, heard: CallsOfStage | None) -> None:
-        """Have told what becomes of the requests of the stage at hand, until another stage says otherwise."""
+        """Report the outcomes of the current stage's requests to this listener, until another stage replaces it; None: report nothing."""
         self._call_listener = heard
 
     def _open_shared_gateway(self, command: Command | None) -> Gateway:

@@ -63,8 +63,8 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     """Models ranked by their mean score over all segments and questions of all rounds, per context level.
 
     Each mean has its 95 % interval; `skill` places it between the leave-one-out marginal (0) and the ceiling (1); models of one `tier` cannot
-    be told apart from its first. Models of different coverage are ranked by the score they would have, had all been asked the same.
-    `targets` tells whether questions that define a segment are left out (`clean`) or kept, as the published figures do (`all`). A model
+    be distinguished from its first. Models of different coverage are ranked by the score expected if all had been asked the same questions.
+    `targets` says whether questions that define a segment are left out (`clean`) or kept, as the published figures do (`all`). A model
     that scores below `baseline/population-marginal` adds nothing to ignoring who is asked. Beside it stands the table `question_batteries`:
     which questions intervals count as one, over all rounds, and why.
     """

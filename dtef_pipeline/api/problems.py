@@ -220,5 +220,5 @@ def _find_body_problem(cause: BaseException | None) -> str | None:
         return "the body nests too deeply"
     if isinstance(cause, UnicodeDecodeError):
         return f"the body is not UTF-8, which JSON is sent in: {cause.reason} at byte {cause.start + 1}"
-    # A fault of the JSON itself is told elsewhere, with its place.
+    # A fault of the JSON itself is reported elsewhere, with its position.
     return "the body has a number with too many digits" if isinstance(cause, ValueError) else None

@@ -214,7 +214,7 @@ class _DatabaseHealth(NamedTuple):
 
 
 def _check_database(services: Services, now: datetime) -> _DatabaseHealth:
-    """A database that does not answer is told of, not raised."""
+    """The health of the database. A database that does not answer is reported in it; no error is raised."""
     store, since = services.evaluations, now - timedelta(days=FAILURES_OF_DAYS)
     try:
         failed = load_evaluation_views(store, store.latest(_MOST_FAILURES, status="failed"))

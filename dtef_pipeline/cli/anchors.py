@@ -82,7 +82,7 @@ def run(family: str, given: Given) -> int:
 
 
 def _judge_again(warehouse: Warehouse, family: str, config: Given) -> bool:
-    """Whether the stage ran through; failures are told, or else what the snapshot now holds."""
+    """Run the stage, and print its failures or else what the snapshot now holds. Returns whether it succeeded."""
     stage, anchored, snapshot = f"{family}_anchors", ANCHORED[family], config["snapshot"]
     with keep_terminal():
         from assets.launch import materialize

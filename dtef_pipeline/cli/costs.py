@@ -103,7 +103,10 @@ def _filter_rows(frame: pd.DataFrame, rounds: Sequence[str], snapshot: str | Non
 
 
 def _sum_by_columns(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """The rows added up by these columns, the dearest first; roles, where they are told apart, and families stay in their order."""
+    """The rows added up by these columns, the most expensive first.
+
+    If snapshot, role or family is among the columns, the rows are grouped by it: snapshots sorted, roles and families in the order of `frame`.
+    """
     groups = frame.groupby(names, sort=False, dropna=False)
     dollars = groups[["cost_usd", "unknown_cost_usd_most"]].sum(min_count=1)
     whole = groups[[*_COST_COUNTS, "unknown_cost_attempts"]].sum().join(dollars).reset_index()

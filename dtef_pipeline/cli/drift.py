@@ -228,10 +228,10 @@ def options_since(
 
 
 def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: Subject) -> int:
-    """3 when a series has the verdict `fail_on` or a worse one; else, when it is asked for, TOO_EARLY when a drift cannot be told yet of a
-    series, and NOTHING_COMPARED when none was compared.
+    """3 if a series has the verdict `fail_on` or a worse one; else TOO_EARLY if `fail_on` is drift and a series is too short to show it, and
+    NOTHING_COMPARED if no series was compared; else, and always without `fail_on`, 0.
 
-    Says on standard error which series were not compared, and of which it is too early to tell. `watch` can be told from two snapshots on.
+    Reports on standard error which series were not compared, and which are too short. `watch` is possible from two snapshots on.
     """
     if not fail_on:
         return 0

@@ -43,7 +43,7 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _print_error(error: Exception) -> int:
-    """The exit code of an error that is told in one line."""
+    """Print an error in one line, and return its exit code."""
     # Not imported above: `dtef --help` does without.
     from dtef_pipeline.cli.terminal import say
     from resources.failures import add_remedy, describe_error, format_one_line, links

@@ -84,7 +84,7 @@ def _format_missing_table(said: str, there: Sequence[str]) -> str:
 
 
 def _rename_duplicates(rows: pa.Table) -> pa.Table:
-    """The table with repeated column names told apart: a, a_1."""
+    """The table with repeated column names numbered: a, a_1."""
     seen: dict[str, int] = {}
     names = []
     for name in rows.column_names:

@@ -88,8 +88,8 @@ def drift_checks(
 ) -> pa.Table:
     """Verdicts with the levels of the space and the columns PARTITION_DRIFT, one row per model variant, way of asking and prompt set.
 
-    `scores`: the columns `list_needed_columns`. `levels`: of the space, by which series are told apart: 2, one series per partition; 1, one over
-    all partitions of a first level at once, where the column of the second is null. `clusters`: as of `subject.linked`; None: every item is
+    `scores`: the columns `list_needed_columns`. `levels`: of the space, by which series are separated: 2, one series per partition; 1, one over
+    all partitions of a first level, with null in the column of the second. `clusters`: as of `subject.linked`; None: every item is
     one of its own. Snapshots are compared when they asked the same prompts and were scored against the same truths by the same metric (one
     prompt set); rows that the keys leave out are not looked at. `watched`: how many tables like this one are watched together; all their
     series share `options.alpha` evenly. `order`: of all snapshots there are (`snapshot_order`); None: as the scores alone have it.

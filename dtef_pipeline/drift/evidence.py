@@ -31,7 +31,7 @@ BASELINE = 5
 """Snapshots of the frozen baseline."""
 ALPHA = 0.05
 RESOLUTION = 0.005
-"""Spread of snapshot means below which they are not told apart: a tenth of the smallest gap the documented rule looks at."""
+"""Spread of snapshot means below which they count as equal: a tenth of the smallest gap that the documented rule considers."""
 HALF_BY = 5
 """Nights by which a step has happened with a prior weight of one half."""
 PRIOR_VARIANCE = 25.0

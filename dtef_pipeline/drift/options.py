@@ -86,7 +86,7 @@ class WatchOptions(Part):
         return next((self.since[name] for name in (*names, ALL_OTHERS) if name in self.since), None)
 
     def settings_for_judges(self, model: str, variant: str) -> WatchOptions:
-        """The settings for what is told apart from a model, such as its judges: what is left out of its snapshots is left out of theirs."""
+        """The settings for the judges of a model, which are watched separately: snapshots left out for the model are left out for them."""
         since = self.find_since(model, variant)
         return self.model_copy(update={"since": {} if since is None else {ALL_OTHERS: since}})
 

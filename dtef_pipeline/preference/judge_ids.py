@@ -16,8 +16,8 @@ _PERSONA = re.compile(r"[^/@\[\]]{1,200}:v[0-9]{1,9}@")
 
 
 def parse_judge_model(reviewer_id: str) -> str:
-    """The model string of a judge, whatever its settings and what it is told: `openai/gpt-4.1-mini` of
-    `pairs(openai/gpt-4.1-mini[temperature=0])#1a2b3c4d`. Of an id that names none (another tool's) the id."""
+    """The model string of a judge, without its settings and the hash of its prompt: `openai/gpt-4.1-mini` of
+    `pairs(openai/gpt-4.1-mini[temperature=0])#1a2b3c4d`. An id that names no model (another tool's) is returned as it is."""
     found = _JUDGE_ID.fullmatch(reviewer_id)
     return found[1] if found else reviewer_id
 
@@ -51,7 +51,7 @@ def is_own_vote(vote: PlayersVote, own_servers: Collection[str] = ()) -> bool:
 
 
 def is_own_pair(reviewer_id: str, left: str, right: str, own_servers: Collection[str] = ()) -> bool:
-    """Whether either player's model is of the judge's maker. A player without a maker's folder, as other tools have it, is told by its name."""
+    """Whether either player's model is of the judge's maker. A player without a maker's folder, as in other tools, is recognised by its name."""
     judge = parse_judge_model(reviewer_id)
     return any(_is_own(judge, _PERSONA.sub("", player, count=1), own_servers) for player in {left, right})
 

@@ -164,6 +164,6 @@ def _format_justification(looks: Sequence[Judgement], said: Sequence[Choice]) ->
 
 
 def _pair_template() -> str:
-    """8 digits by what a judge is told besides the pair, and by `_PAIR_CONTRACT`."""
+    """8 hexadecimal digits of a hash of the judge's prompt (without the pair), the verdicts, and `_PAIR_CONTRACT`."""
     spoken = [[one.role, one.text] for one in pair_messages(BlindedPair("", "p", "a", "b"), "shown")]
     return digest("judge of pairs", spoken, [one.name for one in PAIR_VERDICTS.classes], _PAIR_CONTRACT)[:8]

@@ -54,7 +54,7 @@ VOTE_KEYS = Keys(
     cluster="reviewer_id",
     cluster_noun="reviewer",
 )
-"""By what tiers of preference are told apart: players of one component."""
+"""The keys for tiers of preference, which are computed within each component."""
 
 
 @dataclass(frozen=True, slots=True)

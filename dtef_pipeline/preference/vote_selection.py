@@ -72,7 +72,7 @@ def filter_by_reviewer(votes: Iterable[PlayersVote], reviewers: Sequence[str], j
 def build_vote_columns(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
     """The votes as columns. Without confidences, unless every vote has one. `where`: the store, as errors name it.
 
-    A model is one reviewer, at whatever temperature and however it is told to judge: its votes share its taste.
+    A model is one reviewer, whatever its temperature and its prompt: its votes share its taste.
     """
     confidence = [vote.confidence for vote in votes]
     known = [one for one in confidence if one is not None]

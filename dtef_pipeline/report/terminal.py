@@ -79,9 +79,9 @@ def format_meaning(meaning: str) -> str:
 
 
 def format_column_lines(columns: Sequence[str], meanings: Mapping[str, str], width: int | None = None) -> str:
-    """A line for each of the columns that has a meaning to be told, with an empty line before them.
+    """A line for each of the columns that `meanings` explains, after an empty line.
 
-    What is longer than `width` goes on in the next line, beneath where it began.
+    Text that is longer than `width` continues on the next line, indented to the start of the text.
     """
     column_meanings = {heading(name): format_meaning(meanings[name]) for name in columns if name in meanings}
     longest = max(map(len, column_meanings), default=0)

@@ -87,7 +87,7 @@ class EvaluationCalls(NamedTuple):
 
 
 def sum_reported_calls(events: Iterable[Event]) -> EvaluationCalls | None:
-    """What the stages told of their requests, of each the last word; None: none of them told, as where nobody is asked."""
+    """The last counts of requests that each stage reported; None: no stage reported any, as in runs without requests."""
     found: dict[str, StageCalls] = {}
     for event in events:
         if event.kind == "item" and "calls" in event.data:

@@ -92,5 +92,5 @@ def sum_bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
 
 
 def round_dollars(usd: float | None) -> float | None:
-    """Dollars as they are told: 4.53 where sums of floats have 4.529999999999999."""
+    """Dollars, rounded for reports: 4.53 for a sum of floats of 4.529999999999999."""
     return None if usd is None else round(usd, _TOLD_DECIMALS)

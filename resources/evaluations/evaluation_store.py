@@ -84,10 +84,10 @@ class RunLogEvent(NamedTuple):
 
 
 class RunLog(Protocol):
-    """Where runs tell how they go: Dagster's run storage and event log."""
+    """Where runs report their progress: Dagster's run storage and event log."""
 
     def events(self, queue_id: str) -> Sequence[RunLogEvent]:
-        """What the runs of an evaluation told, in an order that later events do not change. Raises StoreError."""
+        """The events of an evaluation's runs, in an order that later events do not change. Raises StoreError."""
         ...
 
     def ids_with_runs(self, queue_ids: Sequence[str]) -> Collection[str]:
@@ -244,7 +244,7 @@ class EvaluationStore(DatabaseStore):
         first, end = self._read_ends([queue_id]).get(queue_id, (None, None))
         if first is None:
             raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
-        # What a process told after its run had been given up is not counted any more.
+        # Events of a process that were written after its run had been given up do not count.
         log_events = self.log.events(queue_id)[: None if end is None else end.event.seq - 2]
         events = [first, *(Event(seq, *one) for seq, one in enumerate(log_events, 2)), *([end.event] if end else [])]
         return [event for event in events if event.seq > after][:most]

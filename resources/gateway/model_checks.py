@@ -71,10 +71,10 @@ def refuse_early(
     *,
     look_up_prices: bool = False,
 ) -> None:
-    """What the gateway would refuse before its first call, told before prompts are made for it.
+    """Reject, before prompts are made, what the gateway would refuse before its first call.
 
-    Models of which the snapshot has responses are left to the gateway: all that is wanted of them may be stored already. `look_up_prices`:
-    whether prices are looked up in litellm's list, too, whose import takes seconds; a model at an address of its own is not in it.
+    Models that have responses in the snapshot are left to the gateway: all the responses needed may be stored already. `look_up_prices`:
+    whether prices are also looked up in litellm's list, whose import takes seconds; it lacks models at an address of their own.
 
     Raises:
         GatewayError: a model that must be asked cannot be: no key, no package, settings that the provider refuses, no price under a limit in

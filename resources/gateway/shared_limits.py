@@ -79,7 +79,7 @@ class SharedLimits:
         now = time.monotonic()
         answers, limited_at = self._told.get(name, (slots.answers, slots.limited_at))
         self._told[name] = slots.answers, slots.limited_at
-        # What it says that it holds does not grow until it is told its new part.
+        # The number that it reports as held does not grow until it receives its new share.
         slots.share(slots.limit)
         return Report(
             wants=sum(_count_wanted(queue) for queue in list(self._queues) if queue.state.slots is slots),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 _PROC = Path("/proc")
 _HIDDEN = uuid.uuid4().hex
-"""In place of a container that cannot be told from others: of this process alone."""
+"""Replaces the id of a container that cannot be distinguished from others; unique to this process."""
 
 
 class Process(NamedTuple):

@@ -233,7 +233,7 @@ def _parse_verdict(payload: bytes) -> CheckResult:
 
 
 def cpu_seconds(process: int) -> float:
-    """Seconds that a process and all below it have used so far. What cannot be seen counts as 0: never too much is told."""
+    """CPU seconds that a process and its descendants have used so far. Processes that cannot be read count as 0: the sum is never too high."""
     ticks, waiting = 0, [process]
     while waiting:
         one = waiting.pop()

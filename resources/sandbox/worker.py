@@ -330,7 +330,7 @@ def tester(pipe: Pipe, helpers: str, tests: str, name: str) -> tuple[Any, ...]:
 
 
 def main() -> None:
-    """Limits itself, says that it is ready, and does what it is told."""
+    """Set the limits of this process, report that it is ready, and carry out the requests of the parent process."""
     sys.path[:] = [place for place in sys.path if place]
     pipe = Pipe()
     role, *limits = decode_value(bytes.fromhex(sys.argv[1]))

@@ -189,7 +189,7 @@ def _merge_reviewers(records: Mapping[str, Sequence[Record]]) -> list[Record]:
 
 
 def _hide_reviewers(records: Mapping[str, list[Record]], names: ExportNames) -> Mapping[str, list[Record]]:
-    """The records as they are told, with reviewers hidden who may not be shown, and what they did."""
+    """The records as they are exported: reviewers who may not be shown are hidden, and so are their actions."""
     hidden = {one["reviewer_id"] for one in records["reviewer"] if not is_shown(one)}
     theirs = {one["vote_id"] for one in records["vote"] if one["reviewer_id"] in hidden}
     return {

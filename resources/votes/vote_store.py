@@ -145,8 +145,8 @@ class VoteStore(DatabaseStore):
     def waiting(self, reviewer_id: str, most: int = 1, family: str | None = None) -> list[str]:
         """Pairs that the reviewer has not voted on, those with the fewest votes first.
 
-        Pairs whose texts nobody has are left out, and those whose texts are the same but for case and white space as reviewers read them: pairs
-        of other tools, and those in which names alone told the texts apart that were not known yet when they were made.
+        Leaves out pairs whose texts are not stored, and pairs whose texts, as reviewers read them, differ only in case and white space. The
+        latter come from other tools, or their texts differed only in names that were not known yet when the pairs were made.
         """
         pair, vote = tables.pairs.c, tables.votes.c
         counted = sa.select(vote.pair_id, sa.func.count().label("n")).group_by(vote.pair_id).subquery()

@@ -280,8 +280,8 @@ def _add(connection: sa.Connection, database: ResponseDatabase, table: sa.Table,
 
 def record_action(connection: sa.Connection, who: str, when: datetime, what: str, before: object, after: object) -> None:
     """One row per action of an administrator, in the transaction of the action itself."""
-    said = [json.dumps(one, ensure_ascii=False, sort_keys=True, default=_format_time) for one in (before, after)]
-    row = {"who": replace_surrogates(who), "done_at": microseconds(when), "what": what, "before": said[0], "after": said[1]}
+    states = [json.dumps(one, ensure_ascii=False, sort_keys=True, default=_format_time) for one in (before, after)]
+    row = {"who": replace_surrogates(who), "done_at": microseconds(when), "what": what, "before": states[0], "after": states[1]}
     connection.execute(sa.insert(actions).values(**row))
 
 
@@ -291,7 +291,7 @@ def _format_time(value: object) -> str:
 
 
 def find_noted_action(connection: sa.Connection, who: str, when: datetime, what: str) -> dict[str, Any] | None:
-    """What an action of this moment led to, as `record_action` was told of it; None: there is none."""
+    """The result of an action at this time, as `record_action` stored it; None: no such action is stored."""
     row = actions.c
     noted = sa.select(row.after).where(row.who == replace_surrogates(who), row.done_at == microseconds(when), row.what == what)
     found = connection.scalar(noted.order_by(row.place.desc()).limit(1))

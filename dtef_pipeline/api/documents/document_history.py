@@ -132,7 +132,7 @@ class KnownDocuments:
         return self.stored.revision(self.of.kind, document_id)
 
     def history(self, document_id: str) -> list[VersionOfDocument]:
-        """All versions of a document, in their order. Of one that a file has, the file alone is told. Raises Problem 404."""
+        """All versions of a document, in their order. A version from a file has no author and no time. Raises Problem 404."""
         self.one(document_id)
         made = {one.version: one for one in self.stored.of(self.of.kind) if one.id == document_id}
         said = [one for one in self.stored.statuses if (one.kind, one.id) == (self.of.kind, document_id)]

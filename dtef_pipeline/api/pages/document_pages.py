@@ -183,6 +183,7 @@ class DocumentPages:
 
 
 def _choose_etag(document: Versioned, sent: str, refusal: Refusal) -> str:
-    """What the form was made of, also when it is shown again. Who was told of a change meanwhile has seen the present state."""
+    """The ETag of the version that the form was made from, kept when the form is shown again. After a refusal because of a change in the
+    meantime it is that of the present version, which the user has seen."""
     was_shown = refusal.status == HTTPStatus.PRECONDITION_FAILED
     return compute_weak_etag(build_document_body(document)) if was_shown or not sent else sent

@@ -26,7 +26,7 @@ _SHOWN_OF_LINE = 80
 def _persona_values(persona: Persona) -> dict[str, Any]:
     traits = ", ".join(f"{name}: {value}" for name, value in persona.traits.items())
     terms = {"Name": persona.display_name, "Traits": traits or "none"}
-    return {"terms_of": terms, "body_title": "What the model is told", "body": persona.system_prompt}
+    return {"terms_of": terms, "body_title": "System prompt", "body": persona.system_prompt}
 
 
 def _build_persona_fields(form: TypedForm, before: Persona | None) -> list[FormField]:
@@ -40,7 +40,7 @@ def _build_persona_fields(form: TypedForm, before: Persona | None) -> list[FormF
     return [
         *([] if before else [FormField("id", "Id", values=values("id"), hint=of_id)]),
         FormField("display_name", "Name", values=values("display_name"), hint="What people call it; reviewers do not see it."),
-        FormField("system_prompt", "What the model is told", "lines", values("system_prompt"), rows=10),
+        FormField("system_prompt", "System prompt", "lines", values("system_prompt"), rows=10),
         FormField("traits", "Traits", "lines", values("traits"), "Each on a line of its own, such as risk: low."),
     ]
 

@@ -197,7 +197,7 @@ class _NamedGames:
         require_offered(path, behind if as_persona else name, self.models, server)
         packs = list(self.packs.values())
         if path == "opponents" and any(name_opponent_item(one, name).startswith(BASELINE_PREFIX) for one in packs):
-            return  # whether all scenarios have the baseline is told of each
+            return  # each scenario reports separately whether it has the baseline
         with rejections(path, UnfitManifest if as_persona or _is_resolvable(before, self.models) else UnknownName):
             refuse_unknown_models(packs, self.models, self.personas, [name])
 

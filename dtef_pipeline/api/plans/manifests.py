@@ -64,7 +64,7 @@ class ManifestRequest(NamedTuple):
 
 
 def read_manifest(values: Mapping[str, Any], settings: Settings) -> ManifestRequest:
-    """Raises Problem (422) with the path of each fault, what arrived there and what is allowed; names that cannot be are told with them."""
+    """Raises Problem (422) with the path of each fault, the value received and the values allowed; refused names are included."""
     family, plans = values.get("family", FAMILY_OF_UNNAMED), load_all_plans()
     if not isinstance(family, str) or family not in plans:
         raise make_fault_problem([BodyFault("family", f"got {format_value(family)}; allowed: {', '.join(plans)}")])

@@ -1,4 +1,4 @@
-"""What the manifest of an evaluation comes to: one Dagster run over chosen partitions, and the runs that are told apart in its results."""
+"""The plan made from an evaluation's manifest: one Dagster run over chosen partitions, and the runs that its results list separately."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class PlannedEvaluation(NamedTuple):
 
 
 class Refusals:
-    """Collects what is refused of parts of a manifest that do not rest on one another, so that all of it is told at once."""
+    """Collects the refusals of independent parts of a manifest, so that they are all reported at once."""
 
     def __init__(self) -> None:
         self._found: list[RefusedManifest] = []
@@ -109,7 +109,7 @@ class Refusals:
             self._found.append(error)
 
     def take_until_full(self, given: Iterable[Listed]) -> Iterator[Listed]:
-        """These one by one, until there are as many faults as are told."""
+        """These one by one, until there are as many faults as are reported."""
         return takewhile(lambda _: len(self._found) < _MOST_REFUSALS_TOLD, given)
 
     @property

@@ -17,15 +17,15 @@ class EvaluationSteps(AnswerBody):
     """How far an evaluation is."""
 
     stage: str | None
-    """The stage that was heard of last; null: none yet."""
+    """The stage that reported last; null: none yet."""
     done: int
-    """Partitions that the stages told are done, counted in every stage."""
+    """Partitions that the stages reported as done, counted in every stage."""
     of: int
     """Partitions to do, counted in every stage."""
     failed: int
     """Partitions that failed, counted in every stage where they did."""
     answered: int | None
-    """Requests of the present stage that are answered; null: it told of none."""
+    """Requests of the present stage that are answered; null: it reported none."""
     asked: int | None
     """Requests that are expected of the present stage, likewise: in games they grow, as each move shows whether another follows."""
 
@@ -35,7 +35,7 @@ class PartProgress(NamedTuple):
 
     status: ProgressStatus
     reason: str | None = None
-    """Why it failed or was cancelled, where that was told."""
+    """Why it failed or was cancelled, if a reason was reported."""
 
 
 class EvaluationProgress(NamedTuple):
@@ -47,12 +47,12 @@ class EvaluationProgress(NamedTuple):
     started_at: datetime | None
     ended_at: datetime | None
     reason: str | None
-    """Why it failed or was cancelled, where that was told."""
+    """Why it failed or was cancelled, if a reason was reported."""
     steps: EvaluationSteps
     calls: Mapping[str, Any] | None
-    """What became of all requests: `asked`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not told."""
+    """What became of all requests: `asked`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not reported."""
     bought: Mapping[str, Any] | None
-    """At the end, what the calls cost that were made for it, as `sum_bought_by` has it; None: not told."""
+    """At the end, the cost of the calls that were made for it, as `sum_bought_by` returns it; None: not reported."""
     warning: str | None
     """At the end, which requests were not answered though others were."""
     restarts: int
@@ -102,7 +102,7 @@ def _choose_status(kind: EventKind) -> ProgressStatus:
 
 
 def _count_requests(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
-    """Of one stage: the requests that are answered and those that are expected, as it told last."""
+    """The numbers of answered and of expected requests that a stage reported last."""
     expected = max((item["of"] for item in items if "answered" in item and "of" in item), default=0)
     for item in reversed(items):
         if "calls" in item:
@@ -114,7 +114,7 @@ def _count_requests(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int
 
 
 def _sum_calls(end: Event | None, events: Sequence[Event]) -> Mapping[str, Any] | None:
-    """What the end tells of all requests; before it, what the stages told so far."""
+    """The counts of all requests from the last event; before it, those that the stages have reported so far."""
     if end is not None:
         return end.data.get("calls")
     items_by_key = sum_reported_calls(events)
@@ -128,7 +128,7 @@ def _run_progress(
     own: Mapping[Any, Mapping[str, Any]],
     stages: Sequence[str],
 ) -> PartProgress:
-    """The run's own fate, where its partition has one; else that of the evaluation. `own`: by stage, what was told of its partition."""
+    """The state of the run's partition where it is known, else that of the evaluation. `own`: the reports on its partition, by stage."""
     failures = (end.data.get("failed") or {}) if end else {}
     if run.key in failures:
         return PartProgress("failed", str(failures[run.key]))

@@ -56,7 +56,7 @@ def _build_views(
     progress = {one.queue_id: compute_progress(one, events[one.queue_id]) for one in found}
     waits = any(one.status == "queued" for one in progress.values())
     places = {queue_id: place for place, queue_id in enumerate(store.waiting() if waits else ())}
-    # One that started after its events were read is still told as it was then: first of those that wait.
+    # An evaluation that started after its events were read is still shown as it was then: first in the queue.
     before = {name: places.get(name, 0) for name, one in progress.items() if one.status == "queued"}
     return [
         EvaluationView(one, events[one.queue_id], progress[one.queue_id], cancels.get(one.queue_id), before.get(one.queue_id))

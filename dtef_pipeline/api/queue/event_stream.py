@@ -74,7 +74,7 @@ def get_watchers(request: Request) -> Watchers:
 
 
 def is_server_closing() -> bool:
-    """Whether a signal has told the server to end: it waits for open connections."""
+    """Whether a signal has asked the server to end: it waits for open connections."""
     return bool(AppStatus.should_exit)
 
 

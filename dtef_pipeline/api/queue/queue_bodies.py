@@ -63,7 +63,7 @@ class EvaluationLinks(AnswerBody):
 
 
 class EvaluationBody(AnswerBody):
-    """What is told of every evaluation."""
+    """The fields that every evaluation has."""
 
     queue_id: str
     family: FamilyName
@@ -82,13 +82,13 @@ class EvaluationBody(AnswerBody):
     last_event: int
     """Number of the last event."""
     reason: str | None
-    """Why it failed or was cancelled, where that was told."""
+    """Why it failed or was cancelled, if a reason was reported."""
     warning: str | None
     """At the end, which requests were not answered though others were."""
     calls: EvaluationRequests | None
-    """null: nobody was asked, or nothing is told yet."""
+    """null: no requests were made, or none are reported yet."""
     bought: SpentOnCalls | None
-    """At the end, what the calls cost that were made for it; what was stored before costs nothing again. null: it has not ended."""
+    """At the end, the cost of the calls that were made for it; responses stored before cost nothing again. null: it has not ended."""
     links: EvaluationLinks
 
 
@@ -122,7 +122,7 @@ class RunOfEvaluation(QueuedRun):
 
     status: ProgressStatus
     reason: str | None
-    """Why it failed or was cancelled, where that was told."""
+    """Why it failed or was cancelled, if a reason was reported."""
 
 
 class WholeEvaluation(EvaluationBody):

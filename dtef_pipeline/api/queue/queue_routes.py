@@ -80,10 +80,10 @@ async def read_evaluation(
 ) -> Response:
     """An evaluation with its state. With `wait` and an If-None-Match that matches: as soon as it changes, or 304 after so many seconds.
 
-    `calls` counts requests to models: asked, answered, failed, and skipped because a budget ended, and the same by `stages`; null: nobody was
-    asked, or nothing is told yet. `warning`: which were not answered. `bought`: at the end, what the calls cost that were made for it; what
-    was stored before costs nothing again. `waiting_before`: how many evaluations wait before this one; null: it waits no more. `restarts`:
-    how often Dagster has started its run once more.
+    `calls` counts requests to models: asked, answered, failed, and skipped because a budget ended, and the same by `stages`; null: no
+    requests were made, or none are reported yet. `warning`: which were not answered. `bought`: at the end, the cost of the calls that were
+    made for it; responses stored before cost nothing again. `waiting_before`: how many evaluations wait before this one; null: it is not
+    waiting any more. `restarts`: how often Dagster has restarted its run.
     """
     read = partial(build_evaluation_body, services.evaluations, queue_id)
     known = read_header(request, "if-none-match")

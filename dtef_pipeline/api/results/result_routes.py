@@ -33,7 +33,7 @@ results_kept = ResultsCache()
 
 
 class MetricOfRun(AnswerBody):
-    """A number of a model. What stands behind `remark` is told by some families alone, most of it as columns of their boards."""
+    """A metric of a model. Only some families have the fields after `remark`, most of which are columns of their boards."""
 
     model_config = ConfigDict(json_schema_extra=add_board_columns)
 

@@ -98,7 +98,7 @@ class RubricResults(FamilyResults):
         return found.slice(0, 0) if table == "rubric_judgements" and self.others else found
 
     def counts(self) -> dict[Hashable, OutcomeCounts]:
-        """Which responses are scored is told of models alone: as many of those that came."""
+        """Counts by model. `scored` is read from the model rows of `rubric_scores`; 0 where other judges have judged since."""
         scored = Counter[Hashable]()
         for row in [] if self.others else self._read_model_rows("n_responses_scored"):
             scored[self.way_of(row)] += row["n_responses_scored"]

@@ -148,7 +148,7 @@ def play(output: str, **given: Any) -> None:
 GAMES = FamilyWords(
     name="games",
     short="Play games in words: models, personas, baselines, and you.",
-    help="""Play scenarios: games that are told and played in words, such as a solitaire, poker, or a negotiation.
+    help="""Play scenarios: games that are described and played in words, such as a solitaire, poker, or a negotiation.
 
     \b
         dtef games list               list the scenarios, baselines and personas there are

@@ -43,10 +43,10 @@ from resources.settings import Settings
 
 
 def print_trace(game: GameInPlay, names: Sequence[str]) -> None:
-    """Each move with what its player planned, and why a text was none, or what the game answered; then the whole state, with what seats hide."""
+    """Print each move with its player's plan, why a text was not a move, or the game's answer; then the whole state with its hidden parts."""
     hashed = hash_trace(game.trace())
     if game.seat in game.patient:
-        game.messages(game.seat)  # what the last command led to is told though nobody answers it any more
+        game.messages(game.seat)  # adds the game's answer to the last command, although no reply follows
     for move in game.trace().moves:
         for line in _describe_move(move, game.pack.manifest.seats[move.seat], names[move.seat]):
             click.echo(escape_terminal(line))
@@ -159,7 +159,7 @@ def format_choices(scenario: Scenario[object], legal: Sequence[str]) -> list[str
 
 
 def describe_input(scenario: Scenario[object]) -> str:
-    """What a person is told of the lines it may write."""
+    """The explanation, for a person who plays, of the lines that can be entered."""
     if isinstance(scenario, SpokenScenario):
         return (
             "A line is your message, in words. ? lists the offers and answers: the number of one plays it without words,\n"
@@ -222,11 +222,11 @@ class PlayerQuit(Exception):
 
 
 def ask_person(game: GameInPlay, seat: int, *, to_stderr: bool) -> str:
-    """What a person writes whose turn it is, who is told what the seat may see. Raises Stopped at `quit` and at the end of the input."""
-    manifest, scenario, told = game.pack.manifest, game.pack.scenario, game.messages(seat)
-    if len(told) == 2:
+    """Show a person what the seat may see, and return the command entered. Raises PlayerQuit at `quit` and at the end of the input."""
+    manifest, scenario, messages = game.pack.manifest, game.pack.scenario, game.messages(seat)
+    if len(messages) == 2:
         _print_text(f"{manifest.rules.strip()}\n\n{manifest.reply_format.strip()}\n\n{describe_input(scenario)}\n", to_stderr)
-    _print_text(f"Nothing was played: {game.failed.reason}" if game.failed else told[-1].text, to_stderr)
+    _print_text(f"Nothing was played: {game.failed.reason}" if game.failed else messages[-1].text, to_stderr)
     while True:
         written = _read_line(f"{manifest.seats[seat]}> ", to_stderr)
         legal = scenario.legal(game.state, seat)

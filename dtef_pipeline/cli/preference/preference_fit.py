@@ -44,9 +44,9 @@ from resources.votes.vote_store import VoteStore, read_player_votes
 
 
 def resolve_judges(patterns: tuple[str, ...], judges: Collection[str]) -> tuple[str, ...]:
-    """The patterns, and the ids of those judges that the patterns mean as names, collections or selectors of models.
+    """The patterns, and the ids of those judges that the patterns select as names, collections or selectors of models.
 
-    `judges`: the ids of all that voted. A model with other settings is another judge, whatever it was told it is the same.
+    `judges`: the ids of all that voted. A model with other settings is another judge; with other prompts it is the same judge.
     """
     if not patterns or not judges:
         return patterns
@@ -55,7 +55,7 @@ def resolve_judges(patterns: tuple[str, ...], judges: Collection[str]) -> tuple[
 
 
 def _find_judge_ids(patterns: Iterable[str], known: Models) -> Iterator[str]:
-    """The ids, but for what judges are told, of all models that the patterns name."""
+    """The ids, without the hash of the prompt, of all models that the patterns name."""
     from dtef_pipeline.preference.pair_verdicts import judge_reviewer_id, pair_judges
 
     for pattern in patterns:
@@ -112,7 +112,7 @@ _JUDGES_SHOWN = 3
 _PREFERENCE_WORDS = {
     "component": "Players that were compared with each other, directly or through others; scores of two components cannot be compared",
     "rank": "Place by beta, 1 is best",
-    "tier": "Players that are not told apart from the first of the tier (pair tests, adjusted by Holm's method, p < .05)",
+    "tier": "Players that cannot be distinguished from the first of the tier (pair tests, adjusted by Holm's method, p < .05)",
     "beta": "Score in logits, 0 on average; higher is preferred. A difference of 0.69 is preferred 2 to 1",
     "interval": "95 % interval of beta, over the reviewers and prompts that the votes name; a note says where prompts do not count",
     "share": "exp(beta) as a share of the sum over all players, 0-1",

@@ -78,10 +78,10 @@ class SocioscopeInput(NamedTuple):
 
 
 def socioscope(given: SocioscopeInput, options: QaSettings) -> int:
-    """The exit code: 1 where a question was left out, or asking failed. `options`: of asking; without models the file's answers are scored."""
+    """The exit code: 1 if a question was left out or the run failed. `options`: of the run; without models the file's answers are scored."""
     questions, corpus = given.questions, given.corpus
     specs = _check_models(options)
-    how = _build_how(options)  # a filter that cannot be read, or leaves nothing, is told of before anything is added
+    how = _build_how(options)  # a filter that cannot be read, or leaves nothing, is reported before anything is added
     added = qa_files.read_files(_SUITE, questions, corpus, None, part=given.part)[1]
     if specs and added.documents is not None and (nothing := explain_unmatched(added.documents, how)):
         raise ConfigError(nothing)

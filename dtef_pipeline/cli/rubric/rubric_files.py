@@ -28,7 +28,7 @@ _PARTS_NAMED, _GONE_NAMED = 5, 10
 
 
 def told_as_gone(warehouse: Warehouse, folders: Sequence[Path], there: Sequence[RubricFile] = ()) -> Iterator[str]:
-    """A line per blueprint whose file stood in one of the folders, with the file `there` that holds the same, if one does."""
+    """A line per blueprint whose file was in one of the folders and is gone, with the file in `there` of the same content, if any."""
     gone = find_missing_below(warehouse, folders) if folders else []
     same = {file.content_hash: file for file in there}
     for file in gone[:_GONE_NAMED]:
@@ -138,8 +138,8 @@ def _summary(checked: Sequence[CheckedFile]) -> Iterator[str]:
     if levels:
         yield ""
     yield f"{format_count(len(checked), 'file')}, {format_count(len(prompts), 'prompt')}, {criteria:,} criteria"
-    told = (_told(level, levels[level]) for level in FINDING_LEVELS if levels[level])
-    yield f"found: {', '.join(told) or 'nothing'}"
+    counts = (_told(level, levels[level]) for level in FINDING_LEVELS if levels[level])
+    yield f"found: {', '.join(counts) or 'nothing'}"
     broken = sum(any(finding.level == "error" for finding in one.read.findings) for one in checked)
     if broken:
         yield f"{format_count(broken, 'file')} cannot be run until the errors are mended"

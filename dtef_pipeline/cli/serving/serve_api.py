@@ -1,4 +1,4 @@
-"""What `dtef api` does: opens the stores, and serves until it is told to stop."""
+"""The command `dtef api`: opens the stores, and serves until it receives a signal to stop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dtef_pipeline.text.origins import LOOPBACK_HOSTS
 from resources.settings import Settings
 
 _LAST_WORDS_S = 3
-"""How long requests under way may go on after the server was told to stop."""
+"""How long open requests may go on after the server received a signal to stop."""
 _LARGEST_HEADERS = 64_000
 """Bytes."""
 _MOST_CONNECTIONS = 500

@@ -146,7 +146,7 @@ def describe_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyB
 
 _NOTES = ("note", "consistency_note")
 _MOST_NOTES = 5
-"""Rows of which it is told that readable responses alone say something else, and that have one note."""
+"""Most lines on rows whose readable responses give another result, and most rows that are named per note."""
 _DRIFT_FIRST_OUT = ("odds needed", "since", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
 
 

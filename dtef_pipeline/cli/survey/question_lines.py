@@ -71,15 +71,15 @@ def _lines(name: str, pairs: pd.DataFrame, settings: SurveySettings, spread: _Sp
     targets = drawn[drawn["is_target"]]
     asked = targets[targets["draw_order"] < (settings.sample.questions or np.inf)]
     of_all = f" of {len(targets):,}" if len(asked) < len(targets) else ""
-    told = f"{name}: {len(asked):,}{of_all} {'pair' if len(targets) == 1 else 'pairs'} of segment and question"
+    line = f"{name}: {len(asked):,}{of_all} {'pair' if len(targets) == 1 else 'pairs'} of segment and question"
     if spread and asked["cluster"].nunique() >= MIN_CLUSTERS:
         score, difference = (compute_expected_error(of, asked) for of in (spread.score, spread.difference))
         found = detectable_difference(difference, compute_expected_degrees(asked))
-        told += (
+        line += (
             f"; expected standard error {score:.3f} of a score and {difference:.3f} of a difference of two models; a difference of "
             f"{found:.3f} is found with 80 % power (by {spread.source})"
         )
-    yield told
+    yield line
 
 
 def _pairs(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
