@@ -101,5 +101,5 @@ def _format_tick_error(error: object) -> str:
     chain = list(parse_error_chain(error))
     if any(link.kind.endswith(_NO_SERVER) for link in chain):
         return "Dagster's code server does not answer"
-    said = _OF_A_SERVER.sub(r"\1 ...", _FOLDERS.sub("", _WITH_SCHEME.sub("...", format_one_line(chain))))
-    return said if len(said) <= _LONGEST_ERROR else f"{said[: _LONGEST_ERROR - 3]}..."
+    text = _OF_A_SERVER.sub(r"\1 ...", _FOLDERS.sub("", _WITH_SCHEME.sub("...", format_one_line(chain))))
+    return text if len(text) <= _LONGEST_ERROR else f"{text[: _LONGEST_ERROR - 3]}..."

@@ -24,8 +24,8 @@ class WatchedK8sRunLauncher(K8sRunLauncher):
         found = cast(CheckRunHealthResult, super().check_run_worker_health(run))
         if found.status is not WorkerStatus.UNKNOWN:
             return found
-        said = (found.msg or "").strip()
-        if _NO_JOB.fullmatch(said):
-            return CheckRunHealthResult(WorkerStatus.NOT_FOUND, said)
-        why = said.partition("\n")[0]
+        message = (found.msg or "").strip()
+        if _NO_JOB.fullmatch(message):
+            return CheckRunHealthResult(WorkerStatus.NOT_FOUND, message)
+        why = message.partition("\n")[0]
         return CheckRunHealthResult(WorkerStatus.RUNNING, f"nothing is known of its job: {why}")

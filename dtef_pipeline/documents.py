@@ -191,8 +191,8 @@ def _describe_bounds(model: type[BaseModel], place: Place, kind: str) -> str:
     what = _IN_OUR_WORDS.get(kind, "") if kind.startswith(("int_", "float_")) else None
     if field is None or (what is None and not kind.startswith(("greater_than", "less_than"))):
         return ""
-    said = _format_bounds(field)
-    return f"{what}, {said}" if what and said else said
+    bounds = _format_bounds(field)
+    return f"{what}, {bounds}" if what and bounds else bounds
 
 
 def _format_bounds(field: FieldInfo) -> str:

@@ -54,8 +54,8 @@ def links(error: BaseException) -> list[ErrorLink]:
 def parse_error_chain(error: Any) -> Iterator[ErrorLink]:
     """The chain of an error as Dagster keeps it: of each its class, and `module.Class: message`."""
     while error:
-        kind, _, said = str(error.message).strip().partition(": ")
-        yield ErrorLink(kind if kind.endswith(str(error.cls_name)) else str(error.cls_name), said)
+        kind, _, message = str(error.message).strip().partition(": ")
+        yield ErrorLink(kind if kind.endswith(str(error.cls_name)) else str(error.cls_name), message)
         error = error.cause
 
 
@@ -84,8 +84,8 @@ def describe_error(chain: Iterable[ErrorLink], home: str | None = None) -> str |
 def format_one_line(chain: Iterable[ErrorLink], home: str | None = None) -> str:
     """`describe_error`, or the kind of the outermost error that was none of Dagster's, and the first line of what it said."""
     chain = list(chain)
-    if said := describe_error(chain, home):
-        return said
+    if description := describe_error(chain, home):
+        return description
     error_lines = next((link for link in chain if not link.kind.startswith("dagster.")), chain[-1])
     return f"{error_lines.kind.rpartition('.')[2]}: {find_first_line(error_lines)}".removesuffix(": ")
 
@@ -94,10 +94,10 @@ def describe_start_failure(home: Path, error: Exception) -> str:
     """Why Dagster does not start with its settings file: what it said of them, without its list of all that they may hold."""
     faults = [one.message.rpartition("PostProcessingError: ")[2] for one in getattr(error, "errors", None) or ()]
     error_lines = [fault.partition("\n")[0].partition(". Expected: ")[0] for fault in faults] or [format_one_line(links(error))]
-    said = "; ".join(
+    faults_text = "; ".join(
         dict.fromkeys(_NOT_SET.sub(r"it names the environment variable \1, which is not set", one) for one in error_lines)
     )
-    return f"{home / 'dagster.yaml'}: Dagster does not start with it: {said}"
+    return f"{home / 'dagster.yaml'}: Dagster does not start with it: {faults_text}"
 
 
 def find_unset_variables(error: BaseException) -> list[str]:

@@ -137,7 +137,7 @@ def _make_unreadable(path: str, error: Exception, is_local: bool) -> UnreadableF
     if isinstance(error, OSError) and not is_local and not isinstance(error, pa.ArrowException):
         raise WarehouseError(f"cannot read {path}: {error}") from error
     # Of several sentences the first says what is wrong.
-    said = escape_control_characters(re.split(r"\.\s|\.\Z|\n", str(error))[0])
+    message = escape_control_characters(re.split(r"\.\s|\.\Z|\n", str(error))[0])
     if isinstance(error, OSError) and error.errno is not None:
-        return UnreadableFile(path, said, "refused")
-    return UnreadableFile(path, f"it is damaged ({said})")
+        return UnreadableFile(path, message, "refused")
+    return UnreadableFile(path, f"it is damaged ({message})")

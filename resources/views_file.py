@@ -47,8 +47,8 @@ class ViewsFile:
         except (OSError, duckdb.Error) as error:
             if temporary.name not in str(error):  # of a table's file
                 raise
-            said = reason(str(error)) if isinstance(error, OSError) else str(error).splitlines()[0].rpartition(": ")[2]
-            raise WarehouseError(f"cannot write {self.path}: {said}") from None
+            why = reason(str(error)) if isinstance(error, OSError) else str(error).splitlines()[0].rpartition(": ")[2]
+            raise WarehouseError(f"cannot write {self.path}: {why}") from None
         finally:
             with suppress(OSError):
                 temporary.unlink()

@@ -70,8 +70,8 @@ def _describe_canceller(who: str | None) -> dict[str, str]:
 
 def _is_restart_pending(instance: dg.DagsterInstance, record: dg.RunRecord) -> bool:
     """The tag follows the failure a moment later."""
-    said = record.dagster_run.tags.get(WILL_RETRY_TAG)
-    may = said == "true" or (said is None and instance.run_retries_enabled)
+    will_retry_tag = record.dagster_run.tags.get(WILL_RETRY_TAG)
+    may = will_retry_tag == "true" or (will_retry_tag is None and instance.run_retries_enabled)
     return may and time.time() - (record.end_time or 0.0) < RETRY_PATIENCE_S
 
 
@@ -105,10 +105,10 @@ def _summarize_partition_failures(reasons: Mapping[str, str]) -> str:
 def _describe_worker_end(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
     """Of a run of which no step says that it failed."""
     ends = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
-    said = next((entry.get_dagster_event().message or entry.user_message for entry in reversed(ends)), "")
-    if said.startswith(_WORKER_IS_GONE):
+    message = next((entry.get_dagster_event().message or entry.user_message for entry in reversed(ends)), "")
+    if message.startswith(_WORKER_IS_GONE):
         return f"its worker died, {format_count(_count_starts(run), 'time')}: it was killed, or the memory was not enough"
-    return said or "the run failed, and did not say why"
+    return message or "the run failed, and did not say why"
 
 
 def _count_starts(run: dg.DagsterRun) -> int:

@@ -79,8 +79,8 @@ def load_known_persona_versions(
     }
     for name, persona in read_persona_versions(settings.personas).items() if settings.personas else ():
         if name in found and found[name][0] != persona:
-            said = f"{settings.personas}: {name} differs from the shipped persona of that version; allowed: another version"
-            _report_conflict(conflicts, persona.id, said)
+            conflict = f"{settings.personas}: {name} differs from the shipped persona of that version; allowed: another version"
+            _report_conflict(conflicts, persona.id, conflict)
             continue
         found[name] = persona, str(settings.personas)
     in_files = {(one.id, one.version): (one, place) for one, place in found.values()}
@@ -138,11 +138,11 @@ def _add_stored_versions(
                 "allowed: what this version of dtef-pipeline knows"
             ) from error
         if found.get(key, made) != made:
-            said = (
+            conflict = (
                 f"{in_files[key][1]}: the {kind} {kept.id} has in version {kept.version} another content than in {where}, where "
                 f"{kept.who} made it over HTTP; allowed: another id or a higher version in the file"
             )
-            _report_conflict(conflicts, kept.id, said)
+            _report_conflict(conflicts, kept.id, conflict)
         found[key] = made
     for key, status in statuses.items():
         if key in found:

@@ -76,11 +76,11 @@ def partition_verdict(
 def _list_skipped_offenders(context: dg.AssetCheckExecutionContext) -> Iterator[Offender]:
     warehouse: Warehouse = context.resources.store.warehouse
     tables = {check.asset_key.to_user_string() for check in context.selected_asset_check_keys}
-    for path, said in warehouse.skipped.items():
+    for path, fault in warehouse.skipped.items():
         table, levels = warehouse.place(path)
         space = TABLES[table].space
         if space and table in tables:
-            yield space.key(levels[space.first], levels[space.second]) if space.second else levels[space.first], said
+            yield space.key(levels[space.first], levels[space.second]) if space.second else levels[space.first], fault
 
 
 def verdict(

@@ -25,8 +25,8 @@ def describe_stage_failure(failure: Any, run: dg.DagsterRun, home: str) -> str:
     if failure.user_failure_data and failure.user_failure_data.description:
         return str(failure.user_failure_data.description)
     chain = list(parse_error_chain(failure.error))
-    if said := describe_error(chain, home):
-        return said
+    if description := describe_error(chain, home):
+        return description
     tags = run.tags
     part = " to ".join(dict.fromkeys(tags[name] for name in (RANGE_START, RANGE_END) if name in tags))
     return f"{f'{part}: ' if part else ''}{format_one_line(chain, home)}; the whole account is in the log of run {run.run_id} (`dtef ui`)"

@@ -132,7 +132,9 @@ class Landing:
         ]
         if not mended:
             return look
-        return replace(look, done=False, settled={name: said for name, said in look.settled.items() if name not in mended})
+        return replace(
+            look, done=False, settled={name: problem for name, problem in look.settled.items() if name not in mended}
+        )
 
     def _is_ingested_by_hand(self, round_id: str, hashed: str) -> bool:
         source = self.sources.before(round_id)

@@ -71,8 +71,8 @@ class Problem(Exception):
 
 def make_fault_problem(faults: Sequence[BodyFault]) -> Problem:
     """422 with what is wrong."""
-    said = "; ".join(f"{one.path}: {one.message}" for one in faults)
-    return Problem(422, said, errors=[one._asdict() for one in faults])
+    message = "; ".join(f"{one.path}: {one.message}" for one in faults)
+    return Problem(422, message, errors=[one._asdict() for one in faults])
 
 
 def make_line_problem(error: SourceError) -> Problem:
@@ -181,8 +181,10 @@ def _answer_ours(request: Request, error: DtefError) -> JSONResponse:
                 )
             return build_problem_response(status, strip_commands(str(error)), members=_list_faults(error))
     _log.error("%s %s: %s", request.method, request.url.path, error)
-    said = "the configuration of the server has a fault" if isinstance(error, ConfigError) else "the server cannot do this now"
-    return build_problem_response(503, f"{said}; its log says which", {"Retry-After": "60"})
+    message = (
+        "the configuration of the server has a fault" if isinstance(error, ConfigError) else "the server cannot do this now"
+    )
+    return build_problem_response(503, f"{message}; its log says which", {"Retry-After": "60"})
 
 
 def _list_faults(error: DtefError) -> dict[str, Any]:
@@ -200,8 +202,8 @@ def _describe_invalid(request: Request, error: RequestValidationError) -> Proble
         if isinstance(one.get("input"), bytes):
             return make_not_json_problem(request)
         if one["type"] == "json_invalid":
-            said = f"is no JSON: {one['ctx']['error']} at character {one['loc'][-1]}"
-            return make_fault_problem([BodyFault("body", said)])
+            message = f"is no JSON: {one['ctx']['error']} at character {one['loc'][-1]}"
+            return make_fault_problem([BodyFault("body", message)])
     # The first part of each place says where the value came from: body, path, query or header.
     faults = [{**one, "loc": one["loc"][1:] if one["loc"][:1] == ("body",) else one["loc"]} for one in error.errors()]
     return make_fault_problem(convert_faults(convert_pydantic_errors(faults, _find_body_model(request))))

@@ -77,8 +77,8 @@ class Tokens:
         try:
             status = self._path.stat()
         except OSError as error:
-            said = f"DTEF_API_TOKENS names {self._path}, which cannot be read: {error.strerror}"
-            raise ConfigError(f"{said}; `dtef tokens NAME --role admin` makes the file") from error
+            message = f"DTEF_API_TOKENS names {self._path}, which cannot be read: {error.strerror}"
+            raise ConfigError(f"{message}; `dtef tokens NAME --role admin` makes the file") from error
         now = (status.st_mtime_ns, status.st_size)
         if now != self._read_at:
             self._held = read_tokens(self._path)
@@ -98,8 +98,8 @@ def _refuse_twice(path: Path, field: str, values: Iterable[str]) -> None:
     seen: set[str] = set()
     for number, value in enumerate(values, start=1):
         if value in seen:
-            said = value if field == "name" else "the hash of another"
-            raise ConfigError(f"{path}: token {number}: {field}: got {said} a second time; allowed: each once")
+            shown_value = value if field == "name" else "the hash of another"
+            raise ConfigError(f"{path}: token {number}: {field}: got {shown_value} a second time; allowed: each once")
         seen.add(value)
 
 

@@ -154,8 +154,8 @@ def _add_judge_settings(given: Given, settings: Settings) -> Given:
         raise ConfigError(f"--judge {', '.join(given['judges'])}: allowed with --family qa: one")
     judged = {"judge": next(iter(given["judges"]), None), "judges": given["judges_file"]}
     panel = load_family_panel(settings, QA_PANEL_SECTION, QaSettings)
-    said = {name: getattr(panel, name) for name in ("daily_budget", "allow_unpriced")} if panel else {}
-    return {**{name: value for name, value in given.items() if name != "judges_file"}, **judged, **said}
+    budget_settings = {name: getattr(panel, name) for name in ("daily_budget", "allow_unpriced")} if panel else {}
+    return {**{name: value for name, value in given.items() if name != "judges_file"}, **judged, **budget_settings}
 
 
 def _find_qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:

@@ -52,8 +52,8 @@ def _print_error(error: Exception) -> int:
     chain = links(error)
     if Settings.read_environment().traceback:
         click.echo("".join(traceback.format_exception(error)), err=True)
-    if (said := describe_error(chain)) is not None:
-        say(f"error: {add_remedy(said)}", err=True)
+    if (message := describe_error(chain)) is not None:
+        say(f"error: {add_remedy(message)}", err=True)
         return 2
     from dtef_pipeline.games.packs import find_adapter_at_fault
 

@@ -25,23 +25,23 @@ def settings_options(
 
 
 def _build_option(model: type[RunSettings], name: str, described: str, callback: Callable[..., Any] | None) -> click.Option:
-    field, said = model.model_fields[name], setting(model, name)
-    flag = said.option or f"--{name.replace('_', '-')}"
+    field, declared = model.model_fields[name], setting(model, name)
+    flag = declared.option or f"--{name.replace('_', '-')}"
     kind = _find_value_type(field)
     if kind is bool:
         return click.Option([flag, name], is_flag=True, callback=callback, help=" ".join(described.split()))
     multiple = get_origin(field.annotation) is list
     default = None if multiple or field.default is None else field.default
     help = " ".join([*described.split(), *(["May be repeated."] if multiple else [])])
-    if said.unset:
-        help += f"  [default: {said.unset}]"
+    if declared.unset:
+        help += f"  [default: {declared.unset}]"
     return click.Option(
         [flag, name],
         multiple=multiple,
-        type=_choose_click_type(field, kind, is_file=said.is_file),
+        type=_choose_click_type(field, kind, is_file=declared.is_file),
         default=None if multiple else default,
         show_default=default is not None,
-        metavar=said.metavar or None,
+        metavar=declared.metavar or None,
         callback=callback,
         help=help,
     )

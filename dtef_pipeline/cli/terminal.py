@@ -100,7 +100,7 @@ def _format_notes(view: TableView, frame: pd.DataFrame) -> Iterator[str]:
     """Each sentence of notes once, behind the rows that it is about."""
     notes = frame.get(view.notes, pd.Series(dtype=str)).fillna("").str.split("; ")
     for note in dict.fromkeys(sentence for own in notes for sentence in own if sentence):
-        said = frame[[note in own for own in notes]]
-        who = said[list(view.who)].agg(", ".join, axis=1).drop_duplicates().tolist()
+        rows = frame[[note in own for own in notes]]
+        who = rows[list(view.who)].agg(", ".join, axis=1).drop_duplicates().tolist()
         separator = ", " if len(view.who) == 1 else "; "
-        yield f"{'all rows' if len(said) == len(frame) > 1 else list_first_names(who, _ROWS_NAMED, separator)}: {note}"
+        yield f"{'all rows' if len(rows) == len(frame) > 1 else list_first_names(who, _ROWS_NAMED, separator)}: {note}"

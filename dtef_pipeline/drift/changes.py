@@ -162,13 +162,13 @@ def find_differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, su
 def describe_break(label: str, whats: Sequence[str], subject: Subject) -> str:
     """Why earlier snapshots are not compared with one and those after it. `whats`: of the changes that `differences` found with it."""
     second = subject.keys.space[1]
-    said = {
+    reasons = {
         subject.truth: f"was scored against other {subject.truths}",
         "prompts": "asked other prompts",
         "panel": f"asked other {subject.keys.noun}s or {second}s",
         "metric": "was scored by another metric",
     }
-    return format_break(label, " and ".join(said[what] for what in whats))
+    return format_break(label, " and ".join(reasons[what] for what in whats))
 
 
 def format_break(label: str, did: str) -> str:

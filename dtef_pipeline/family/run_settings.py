@@ -172,9 +172,9 @@ def build_command_settings(
     model: type[FamilySettings], given: Mapping[str, Any], panel: FamilySettings | None
 ) -> FamilySettings:
     """The settings of a command: what its options give, and what only a panel file can say. Raises ConfigError as `build_settings`."""
-    said = panel.model_dump(exclude_unset=True) if panel else {}
+    panel_values = panel.model_dump(exclude_unset=True) if panel else {}
     only_panel = set(list_settings_at(model, Door.PANEL)) - set(list_settings_at(model, Door.COMMAND)) - set(ASKING_SETTINGS)
-    return build_settings(model, {name: said[name] for name in said if name in only_panel} | dict(given))
+    return build_settings(model, {name: panel_values[name] for name in panel_values if name in only_panel} | dict(given))
 
 
 def budgets_of(settings: RunSettings, specs: Iterable[ModelSpec]) -> tuple[dict[str, Budget], dict[str, Budget]]:

@@ -96,8 +96,8 @@ def _format_value(value: object) -> str:
     if not isinstance(value, str):
         # As JSON spells them: null, true.
         return json.dumps(value)[: _ECHOED + 4] if value is None or isinstance(value, int | float) else _describe_kind(value)
-    said = repr(value[: _ECHOED + 1])[: _ECHOED + 4]
-    return said if len(value) <= _ECHOED else f"{said}..."
+    text = repr(value[: _ECHOED + 1])[: _ECHOED + 4]
+    return text if len(value) <= _ECHOED else f"{text}..."
 
 
 def _describe_kind(value: object) -> str:

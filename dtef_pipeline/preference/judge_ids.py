@@ -32,8 +32,8 @@ def shorten_judge_names(reviewer_ids: Iterable[str]) -> dict[str, str]:
     ids = sorted(set(reviewer_ids))
     models = {one: parse_judge_model(one) for one in ids}
     short = {one: one if model == one else model.rpartition("/")[2] for one, model in models.items()}
-    said = Counter(short.values())
-    return {one: name if said[name] == 1 else one for one, name in short.items()}
+    counts = Counter(short.values())
+    return {one: name if counts[name] == 1 else one for one, name in short.items()}
 
 
 def matches_judge(reviewer_id: str, patterns: Sequence[str]) -> bool:

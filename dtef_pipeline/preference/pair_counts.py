@@ -50,14 +50,14 @@ _VOTES_MET = ("n_voted", "n_votes", "for_player", "for_other", "n_ties", "n_vote
 
 def count_meetings(pairs: Iterable[PlayersPair], votes: Iterable[CastVote]) -> pa.Table:
     """`PREFERENCE_MET` of all pairs and votes of a store; without pairs no rows. Votes on pairs that are not there are passed over."""
-    said: dict[str, list[CastVote]] = defaultdict(list)
+    votes_by_pair: dict[str, list[CastVote]] = defaultdict(list)
     for vote in votes:
-        said[vote.pair_id].append(vote)
+        votes_by_pair[vote.pair_id].append(vote)
     found: dict[_Partition, dict[tuple[str, str], _PairCounts]] = defaultdict(lambda: defaultdict(_PairCounts))
     for pair in pairs:
         first, second = sorted((pair.left, pair.right))
         for partition in _list_partitions(pair.item_id):
-            _count(found[pair.family, partition][first, second], pair, first, said[pair.pair_id])
+            _count(found[pair.family, partition][first, second], pair, first, votes_by_pair[pair.pair_id])
     rows = [row for key in sorted(found, key=_sort_key) for row in _build_rows(key, found[key])]
     return pa.Table.from_pylist(rows, schema=PREFERENCE_MET)
 

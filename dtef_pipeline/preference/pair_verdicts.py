@@ -118,10 +118,10 @@ def pair_messages(pair: BlindedPair, order: Order) -> tuple[Message, ...]:
 def pair_verdict(shown: Sequence[Response | Failure], swapped: Sequence[Response | Failure]) -> PairVerdict:
     """The vote that the outcomes of a pair's two looks come to. A verdict that does not survive the swap is a tie."""
     looks = [resolve_judgement(outcomes, PAIR_VERDICTS) for outcomes in (shown, swapped)]
-    said = [None if look.name is None else _CHOICE_OF[look.name] for look in looks]
-    decided = [one for one in said if one in ("A", "B")]
+    choices = [None if look.name is None else _CHOICE_OF[look.name] for look in looks]
+    decided = [one for one in choices if one in ("A", "B")]
     counts = (decided.count("A"), len(decided))
-    one, other = said
+    one, other = choices
     if one is None or other is None:
         return PairVerdict(None, False, *counts, next(look.reason or "" for look in looks if look.name is None), "")
     flipped = one != _SWAPPED[other]

@@ -74,12 +74,12 @@ def _describe_votes(counted: FilteredVotes, which: WhichVotes) -> dict[str, Any]
 
 def compute_position_bias(votes: Iterable[PlayersVote]) -> dict[str, float | None]:
     """Of judges' votes, how often a verdict did not survive the swap of the texts, and how often the first text was chosen; None: of none."""
-    said = [
+    verdicts = [
         one for vote in votes if (one := parse_order_verdicts(vote.justification)) is not None and vote.reviewer_kind == "judge"
     ]
-    decided = [choice for one in said for choice in one if choice != "tie"]
+    decided = [choice for one in verdicts for choice in one if choice != "tie"]
     return {
-        "flip_rate": sum(one.flipped for one in said) / len(said) if said else None,
+        "flip_rate": sum(one.flipped for one in verdicts) / len(verdicts) if verdicts else None,
         "first_share": decided.count("A") / len(decided) if decided else None,
     }
 

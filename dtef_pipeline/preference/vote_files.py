@@ -189,8 +189,10 @@ def iterate_file_votes(path: Path) -> Iterator[FileVote]:
         if confidence and confidence not in confidences:
             raise _make_source_error(path, line, "confidence is not usable", confidence, [*confidences, "nothing"])
         choice: Choice = row["choice"]  # type: ignore[assignment]
-        said = int(confidence) if confidence else None
-        yield FileVote(line, row["left"], row["right"], choice, row.get("reviewer_id", ""), row.get("prompt_id", ""), said)
+        confidence_value = int(confidence) if confidence else None
+        yield FileVote(
+            line, row["left"], row["right"], choice, row.get("reviewer_id", ""), row.get("prompt_id", ""), confidence_value
+        )
 
 
 def _iterate_csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:

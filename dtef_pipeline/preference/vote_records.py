@@ -326,8 +326,8 @@ def pair_of(record: Mapping[str, Any]) -> VotePair:
 def vote_of(record: Record) -> Vote:
     choice: Choice = record["choice"]
     side: Side = record["shown_as_a"]
-    said = (record["confidence"], record["justification"], record["voted_at"], record["reviewer_kind"])
-    return Vote(record["pair_id"], record["reviewer_id"], choice, *said, side)
+    details = (record["confidence"], record["justification"], record["voted_at"], record["reviewer_kind"])
+    return Vote(record["pair_id"], record["reviewer_id"], choice, *details, side)
 
 
 def void_id(vote_id: str) -> str:

@@ -106,5 +106,5 @@ def measure_text_lengths(votes: Sequence[PlayersVote]) -> npt.NDArray[np.float64
 
 def compute_votes_version(votes: Sequence[PlayersVote]) -> str:
     """How many votes there are, and a hash of them in any order: `120-7d0c7767...`. Another vote, or one less, gives another version."""
-    said = sorted(digest("vote of players", *(getattr(vote, name) for name in PlayersVote.__slots__)) for vote in votes)
-    return f"{len(votes)}-{digest('votes of players', *said)[:16]}"
+    hashes = sorted(digest("vote of players", *(getattr(vote, name) for name in PlayersVote.__slots__)) for vote in votes)
+    return f"{len(votes)}-{digest('votes of players', *hashes)[:16]}"

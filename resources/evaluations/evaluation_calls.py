@@ -41,7 +41,7 @@ class StageCalls(NamedTuple):
     def build_json(self) -> dict[str, Any]:
         """The members of the event in which a stage tells this."""
         why = {"why_failed": self.why_failed, "why_skipped": self.why_skipped}
-        return {"calls": self.counts.build_json(), **{name: said for name, said in why.items() if said is not None}}
+        return {"calls": self.counts.build_json(), **{name: reason for name, reason in why.items() if reason is not None}}
 
     @property
     def unanswered_note(self) -> str | None:

@@ -80,13 +80,13 @@ class _VersionState(NamedTuple):
 
 def _list_stored_states(kind: GameDocumentKind, stored: DocumentSnapshot, settings: Settings) -> list[list[object]]:
     """Of each document in play that was made or given a status over HTTP: kind, id, version, status, and the body of one that was made there."""
-    bodies, said = {(one.id, one.version): one.body for one in stored.of(kind)}, stored.map_statuses(kind)
-    if not said:
+    bodies, statuses = {(one.id, one.version): one.body for one in stored.of(kind)}, stored.map_statuses(kind)
+    if not statuses:
         return []
     known = {**_read_file_statuses(kind, settings), **dict.fromkeys(bodies, FIRST_STATUS[kind])}
-    versions = [_VersionState(*key, said.get(key, status)) for key, status in known.items()]
+    versions = [_VersionState(*key, statuses.get(key, status)) for key, status in known.items()]
     in_play = select_versions_in_play(versions, FIRST_STATUS[kind]).values()
-    with_status = [one for one in in_play if (one.id, one.version) in said]
+    with_status = [one for one in in_play if (one.id, one.version) in statuses]
     return [[kind, *one, bodies.get((one.id, one.version))] for one in with_status]
 
 

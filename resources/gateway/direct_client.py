@@ -76,8 +76,8 @@ def refuse_status(spec: ModelSpec, answer: HttpReply) -> None:
     """Raises `CallError` for every status but success."""
     if answer.status // 100 != 2:
         words = answer.content.decode("utf-8", "replace")
-        said = " ".join((extract_message(words.strip()) or words)[:_MOST_SAID].split()) or answer.reason
-        raise make_status_error(spec, answer.status, said, words=words, headers=answer.headers)
+        message = " ".join((extract_message(words.strip()) or words)[:_MOST_SAID].split()) or answer.reason
+        raise make_status_error(spec, answer.status, message, words=words, headers=answer.headers)
 
 
 def _convert_error(spec: ModelSpec, error: Exception) -> CallError:
@@ -115,9 +115,9 @@ def parse_object(spec: ModelSpec, content: bytes) -> dict[str, Any]:
         raise make_unreadable_error(spec, quote_content(content))
     if error := answer.get("error"):
         words = content.decode("utf-8", "replace").strip()
-        said = extract_message(words) or quote_content(content)
+        message = extract_message(words) or quote_content(content)
         code = error.get("code") if isinstance(error, dict) else None
         if isinstance(code, int) and 400 <= code <= 599:
-            raise make_status_error(spec, code, said, words=words, headers={})
-        raise make_unreadable_error(spec, said)
+            raise make_status_error(spec, code, message, words=words, headers={})
+        raise make_unreadable_error(spec, message)
     return answer

@@ -334,11 +334,11 @@ class ResponseDatabase:
         return self.is_postgresql and isinstance(error, sa.exc.OperationalError)
 
     def _build_store_error(self, action: str, error: sa.exc.SQLAlchemyError) -> StoreError:
-        said = _format_one_line(str(getattr(error, "orig", None) or error))
-        if said == _CANNOT_OPEN and (refused := _find_refusal(Path(str(self._engine.url.database)))):
+        message = _format_one_line(str(getattr(error, "orig", None) or error))
+        if message == _CANNOT_OPEN and (refused := _find_refusal(Path(str(self._engine.url.database)))):
             elsewhere = "; choose another place with DTEF_RESPONSES" if refused.errno in (errno.ENOENT, errno.ENOTDIR) else ""
-            said = f"{refused.strerror}{elsewhere}"
-        return StoreError(f"cannot {action} the response store {self.name}: {said}")
+            message = f"{refused.strerror}{elsewhere}"
+        return StoreError(f"cannot {action} the response store {self.name}: {message}")
 
     def _prepare(self) -> None:
         if self._read_once(self._is_up_to_date):

@@ -162,8 +162,8 @@ def _try_way(way: StartWay) -> str:
             found = check_once(task, way, _interpreter(), 30.0, complaints)
         except NotStarted as error:
             complaints.seek(0)
-            said = complaints.read(4000).decode("utf-8", "replace").strip().splitlines()
-            return said[-1][:200] if said else str(error)
+            lines = complaints.read(4000).decode("utf-8", "replace").strip().splitlines()
+            return lines[-1][:200] if lines else str(error)
         except Exception as error:  # whatever keeps a level from working is a reason to take the next
             return f"{type(error).__name__}: {error}"[:200]
     return "" if found.status == "passed" else f"{found.status}: {found.detail}"

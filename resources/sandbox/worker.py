@@ -322,8 +322,8 @@ def tester(pipe: Pipe, helpers: str, tests: str, name: str) -> tuple[Any, ...]:
     except LostCandidate as error:
         return "sandbox_error", str(error)[:LONGEST_WORDS], called.calls
     except AssertionError as error:
-        said = words(error) if describe_message(error) else words(error) + ": " + find_failed_line(error, tests)
-        return "assertion", said[:LONGEST_WORDS].rstrip(": "), called.calls
+        message = words(error) if describe_message(error) else words(error) + ": " + find_failed_line(error, tests)
+        return "assertion", message[:LONGEST_WORDS].rstrip(": "), called.calls
     except BaseException as error:
         return "exception", words(error), called.calls
     return ("passed" if called.calls else "no_call"), "", called.calls

@@ -208,8 +208,8 @@ def _read(where: str, number: int, line: bytes) -> tuple[str, Record]:
     except BallotError as error:
         raise SourceError(str(error), where=where, line=number) from None
     except (ValueError, RecursionError) as error:
-        said = f"{error.msg}, character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else "cannot be decoded"
-        raise SourceError(f"not JSON ({said})", where=where, line=number, allowed="one JSON object a line") from None
+        why = f"{error.msg}, character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else "cannot be decoded"
+        raise SourceError(f"not JSON ({why})", where=where, line=number, allowed="one JSON object a line") from None
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
@@ -463,6 +463,6 @@ def _collect_own_names(connection: sa.Connection, database: ResponseDatabase, sa
 
 
 def _iterate_export_names(connection: sa.Connection, salt: str) -> Iterator[ExportNames]:
-    said = connection.scalars(sa.select(tables.actions.c.after).where(tables.actions.c.what == EXPORT_ACTION))
-    for contents in {json.loads(one)["contents"] for one in said}:
+    exports = connection.scalars(sa.select(tables.actions.c.after).where(tables.actions.c.what == EXPORT_ACTION))
+    for contents in {json.loads(one)["contents"] for one in exports}:
         yield export_names(contents, salt)

@@ -261,8 +261,8 @@ def find_judges(connection: sa.Connection, database: ResponseDatabase, ids: Coll
 def refuse_judge(database: ResponseDatabase, reviewer_id: str, field: str = "reviewer_id") -> None:
     """Raises BallotError where the id of a person is that of a judge."""
     if database.read(lambda connection: find_judges(connection, database, [reviewer_id])):
-        said = f"{format_judge_refusal(reviewer_id, field)}; allowed: {NOT_OF_A_JUDGE}"
-        raise BallotError(said, [(field, said.removeprefix(f"{field}: "))])
+        message = f"{format_judge_refusal(reviewer_id, field)}; allowed: {NOT_OF_A_JUDGE}"
+        raise BallotError(message, [(field, message.removeprefix(f"{field}: "))])
 
 
 def format_judge_refusal(reviewer_id: str, field: str = "reviewer_id") -> str:

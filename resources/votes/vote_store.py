@@ -388,14 +388,14 @@ def _get_preference(row: Mapping[str, Any] | sa.RowMapping) -> Literal["left", "
 
 def read_pairs_and_votes(store: VoteStore) -> tuple[list[PlayersPair], list[CastVote]]:
     """The pairs and the votes of one moment, voided ones too. Raises StoreError when the store cannot be read."""
-    found, said = store.database.read(
+    found, votes = store.database.read(
         lambda connection: tuple(connection.execute(one).mappings().all() for one in (_ALL_PAIRS, _ALL_CAST))
     )
     made = [
         PlayersPair(row["pair_id"], row["family"], row["item_id"], row["left"], row["right"], row["replaced"] > 0)
         for row in found
     ]
-    return made, [_build_cast_vote(dict(row)) for row in said]
+    return made, [_build_cast_vote(dict(row)) for row in votes]
 
 
 def _build_cast_vote(row: Mapping[str, Any] | sa.RowMapping) -> CastVote:

@@ -135,7 +135,7 @@ class KnownDocuments:
         """All versions of a document, in their order. A version from a file has no author and no time. Raises Problem 404."""
         self.one(document_id)
         made = {one.version: one for one in self.stored.of(self.of.kind) if one.id == document_id}
-        said = [one for one in self.stored.statuses if (one.kind, one.id) == (self.of.kind, document_id)]
+        statuses = [one for one in self.stored.statuses if (one.kind, one.id) == (self.of.kind, document_id)]
         return [
             VersionOfDocument(
                 version=version,
@@ -145,7 +145,7 @@ class KnownDocuments:
                 made_at=made[version].made_at if version in made else None,
                 statuses=[
                     SpokenStatus(status=each.status, who=each.who, said_at=each.said_at)
-                    for each in said
+                    for each in statuses
                     if each.version == version
                 ],
             )
@@ -237,12 +237,12 @@ def _require_importable(of: DocumentsOfKind, versions: Mapping[int, Versioned], 
         if one.version > LARGEST_VERSION:
             raise SourceError(f"version: got {one.version}", where=where, line=line, allowed=f"at most {LARGEST_VERSION}")
     if most is not None and len(versions) > most:
-        said = f"{of.kind} {most + 1} of those that are new, which all are tried by their engines"
-        raise SourceError(said, where=where, line=sorted(versions)[most], allowed=f"{most} new ones in a request")
+        message = f"{of.kind} {most + 1} of those that are new, which all are tried by their engines"
+        raise SourceError(message, where=where, line=sorted(versions)[most], allowed=f"{most} new ones in a request")
     for line, one in versions.items():
         if found := of.faults(one):
-            said = "; ".join(f"{each.path}: {each.message}" for each in found)
-            raise SourceError(said, where=where, line=line)
+            message = "; ".join(f"{each.path}: {each.message}" for each in found)
+            raise SourceError(message, where=where, line=line)
 
 
 def move(
@@ -264,8 +264,8 @@ def move(
     steps = list_next_statuses(of, before.status)
     if status not in steps:
         allowed = ", ".join(steps) or "none, as this is the last"
-        said = f"the {of.kind} {document_id}, version {before.version}, is {before.status} and cannot become {status}"
-        raise Problem(409, f"{said}; allowed: {allowed}", allowed=list(steps))
+        message = f"the {of.kind} {document_id}, version {before.version}, is {before.status} and cannot become {status}"
+        raise Problem(409, f"{message}; allowed: {allowed}", allowed=list(steps))
     after = {**build_document_body(before), "status": status}
     try:
         services.documents.say(of.kind, after, who, seen=known.revision(document_id), before=build_document_body(before))

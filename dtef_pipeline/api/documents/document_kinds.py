@@ -37,8 +37,10 @@ def find_name_faults(name: str) -> list[BodyFault]:
     """What is wrong with a name that would turn round the words beside it, on a terminal or a page."""
     if not _TURNING.search(name):
         return []
-    said = f"got {name!r}; allowed: a name without control characters and without characters that turn the direction of writing"
-    return [BodyFault("display_name", said)]
+    message = (
+        f"got {name!r}; allowed: a name without control characters and without characters that turn the direction of writing"
+    )
+    return [BodyFault("display_name", message)]
 
 
 def _persona_in_path(persona_id: Annotated[str, Path(description="Id of a persona, such as `cautious`.")]) -> str:

@@ -104,8 +104,8 @@ class _Review:
     @cached_property
     def consent(self) -> bool | None:
         """What the reviewer said, read once; None: nothing yet."""
-        said = self.services.votes.reviewer(self.held.name)
-        return None if said is None else bool(said["consent"])
+        reviewer = self.services.votes.reviewer(self.held.name)
+        return None if reviewer is None else bool(reviewer["consent"])
 
     def submit_ballot(self, form: FilledForm) -> Response:
         """Stores the vote, and says what came of it."""
@@ -167,8 +167,8 @@ class _Review:
         wait = problem.headers.get("Retry-After")
         if problem.status != 429 or wait is None:
             raise problem
-        said = f"You vote faster than votes are taken. Nothing is lost: vote again in {format_count(int(wait), 'second')}."
-        shown = self.pair_page(pair, form, said, problem.status)
+        message = f"You vote faster than votes are taken. Nothing is lost: vote again in {format_count(int(wait), 'second')}."
+        shown = self.pair_page(pair, form, message, problem.status)
         shown.headers["Retry-After"] = wait
         return shown
 

@@ -144,6 +144,6 @@ def _run_progress(
 
 
 def _read_reason(data: Mapping[str, Any]) -> str | None:
-    if (said := data.get("reason")) is not None:
-        return str(said)
+    if (reason := data.get("reason")) is not None:
+        return str(reason)
     return f"asked for by {data['by']}" if "by" in data else None

@@ -91,8 +91,8 @@ def post_evaluation(
 def _refuse_more_than_wait(store: EvaluationStore, who: str) -> None:
     if (n_open := count_unended(store, who)) >= MOST_UNENDED:
         verbs = "waits or runs" if n_open == 1 else "wait or run"
-        said = f"{format_count(n_open, 'evaluation')} of {who} {verbs}; allowed: {MOST_UNENDED}"
-        raise Problem(429, f"{said}; wait until one has ended, or cancel one", {"Retry-After": "60"})
+        message = f"{format_count(n_open, 'evaluation')} of {who} {verbs}; allowed: {MOST_UNENDED}"
+        raise Problem(429, f"{message}; wait until one has ended, or cancel one", {"Retry-After": "60"})
 
 
 def _build_queued_body(found: Evaluation, status: ProgressStatus) -> dict[str, Any]:

@@ -83,8 +83,8 @@ def find_resume_point(evaluations: EvaluationStore, queue_id: str, last_event_id
 
     0, so from the start, where the header is no number or names no event. Raises UnknownEvaluation.
     """
-    said = (last_event_id or "").strip(" \t")
-    number = int(said) if _EVENT_NUMBER.fullmatch(said) else 0
+    header = (last_event_id or "").strip(" \t")
+    number = int(header) if _EVENT_NUMBER.fullmatch(header) else 0
     events = evaluations.events(queue_id)
     if not number or all(event.seq != number for event in events):
         return 0

@@ -122,9 +122,9 @@ def _describe_unread(row: Mapping[Any, Any]) -> list[str]:
     unscored = [
         f"{number:,} {_IN_PLAIN_WORDS.get(status, status.replace('_', ' '))}" for status, number in why.items() if number
     ]
-    said = []
+    remarks = []
     if unread:
-        said.append(f"{unread:,} of {whole} could not be read and {'counts' if unread == 1 else 'count'} 0")
+        remarks.append(f"{unread:,} of {whole} could not be read and {'counts' if unread == 1 else 'count'} 0")
     if unscored:
-        said.append(f"{sum(why.values()):,} of {whole} without a score: {', '.join(unscored)}")
-    return said
+        remarks.append(f"{sum(why.values()):,} of {whole} without a score: {', '.join(unscored)}")
+    return remarks

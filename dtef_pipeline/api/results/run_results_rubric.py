@@ -147,8 +147,8 @@ class RubricResults(FamilyResults):
 
     def _remark(self, row: Mapping[Any, Any], counts: Counts, further: Counter[tuple[Any, ...]]) -> str | None:
         unscored, whole = int(row["n_responses"] - row["n_responses_scored"]), format_count(int(row["n_responses"]), "response")
-        said = f"{unscored:,} of {whole} without a score" if unscored else None
-        return self.remark(counts, row, said, format_further(further[self.way_of(row)], "response"))
+        missing = f"{unscored:,} of {whole} without a score" if unscored else None
+        return self.remark(counts, row, missing, format_further(further[self.way_of(row)], "response"))
 
     def _build_parts(self, row: Mapping[Any, Any], reasons: Mapping[str, str], remark: str | None) -> Iterator[Row]:
         """A member for the score and for each part of it; without numbers where others judged since."""

@@ -105,8 +105,8 @@ def take_vote(values: Annotated[Any, Body()], held: Reviewing, services: Used, f
         _require_own_id(held, values["reviewer_id"])
     ballot = read_ballot(values)
     if wait := feedback.rate.wait_s(ballot.reviewer_id):
-        said = f"at most {feedback.rate.most} votes of a reviewer are taken in a minute; the next in {wait} s"
-        raise Problem(429, said, {"Retry-After": str(wait)})
+        message = f"at most {feedback.rate.most} votes of a reviewer are taken in a minute; the next in {wait} s"
+        raise Problem(429, message, {"Retry-After": str(wait)})
     vote_id = services.votes.take(ballot)
     feedback.waiting.voted(ballot.pair_id, ballot.reviewer_id)
     return JSONResponse({"vote_id": vote_id}, 201, _NOT_KEPT)

@@ -116,10 +116,10 @@ def _describe_agreement(shown: pd.DataFrame) -> Iterator[str]:
     """The agreement of each two orders."""
     for group, rows in shown.groupby(_EACH_AGREEMENT, sort=False, dropna=False):
         one = rows.iloc[0]
-        said = f"{format_group_label(group)}: {format_count(int(one['n_players']), 'player')}"
+        line = f"{format_group_label(group)}: {format_count(int(one['n_players']), 'player')}"
         tau = "" if pd.isna(one["tau"]) else f", Kendall's tau {one['tau']:.2f}"
         ends = "" if pd.isna(one["tau_low"]) else f" ({one['tau_low']:.2f} to {one['tau_high']:.2f})"
-        yield f"{said}{tau}{ends}{'; ' if one['reason'] else ''}{one['reason']}"
+        yield f"{line}{tau}{ends}{'; ' if one['reason'] else ''}{one['reason']}"
 
 
 _NOTES_SHOWN = 3
@@ -239,17 +239,17 @@ def _describe_fits(frame: pd.DataFrame) -> Iterator[str]:
     """What holds of each fit as a whole."""
     for group, rows in frame.groupby(_GROUPED_BY, sort=False, dropna=False):
         one = rows.iloc[0]
-        said = [f"{format_count(int(one['votes']), 'vote')}, {format_count(int(one['reviewers']), 'reviewer')}"]
+        facts = [f"{format_count(int(one['votes']), 'vote')}, {format_count(int(one['reviewers']), 'reviewer')}"]
         if pd.notna(one["longer_share"]):
-            said.append(
+            facts.append(
                 f"the longer text is preferred in {one['longer_share']:.3f}{_format_interval(one)} of those that are no ties"
             )
         if pd.notna(one["flip_rate"]):
-            said.append(f"flip rate {one['flip_rate']:.3f}")
+            facts.append(f"flip rate {one['flip_rate']:.3f}")
         if pd.notna(one["first_share"]):
-            said.append(f"{one['first_share']:.3f} of decisions for the text that stood first")
-        said += _describe_choice(one)
-        yield f"{format_group_label(group)}: {'; '.join(said)}"
+            facts.append(f"{one['first_share']:.3f} of decisions for the text that stood first")
+        facts += _describe_choice(one)
+        yield f"{format_group_label(group)}: {'; '.join(facts)}"
     yield from _describe_limited_intervals(frame)
 
 

@@ -398,5 +398,8 @@ def _flatten_responses(responses: Sequence[Mapping[str, Any]]) -> Iterator[dict[
         own = {name: value for name, value in response.items() if name != "criteria"}
         for one in response["criteria"] or [{}]:
             of_criterion = {name: value for name, value in one.items() if name != "individual_judgements"}
-            judges = [f"{said['judge']}: {said['class'] or said['reason']}" for said in one.get("individual_judgements", [])]
+            judges = [
+                f"{judgement['judge']}: {judgement['class'] or judgement['reason']}"
+                for judgement in one.get("individual_judgements", [])
+            ]
             yield {**own, **{f"criterion_{name}": value for name, value in of_criterion.items()}, "judges": "; ".join(judges)}

@@ -141,8 +141,8 @@ class _LoopbackNames:
 
         await TrustedHostMiddleware(send_as_problem, list(LOOPBACK_HOSTS), www_redirect=False)(scope, receive, drop_message)
         if not is_own:
-            said = f"Host is none of this computer; allowed: {', '.join(LOOPBACK_HOSTS)}"
-            await build_problem_response(400, said)(scope, receive, send)
+            detail = f"Host is none of this computer; allowed: {', '.join(LOOPBACK_HOSTS)}"
+            await build_problem_response(400, detail)(scope, receive, send)
 
 
 def _open_socket(host: str, port: int) -> socket.socket:
@@ -157,8 +157,8 @@ def _open_socket(host: str, port: int) -> socket.socket:
         found.listen(2048)
     except OSError as error:
         found.close()
-        said = f"cannot serve at {host}, port {port}: {error.strerror}"
-        raise ConfigError(f"{said}; is `dtef api` running already? Or choose another port with --port") from error
+        message = f"cannot serve at {host}, port {port}: {error.strerror}"
+        raise ConfigError(f"{message}; is `dtef api` running already? Or choose another port with --port") from error
     return found
 
 

@@ -73,8 +73,8 @@ def _make_holder(name: str, role: str, token: str) -> HeldToken:
     try:
         return HeldToken.model_validate({"name": name, "role": role, "sha256": token_hash(token)})
     except ValueError:
-        said = "1 to 100 letters, digits and . _ @ -, of which the first is a letter or a digit"
-        raise ConfigError(f"the name of a token: got {name[:80]!r}; allowed: {said}") from None
+        allowed = "1 to 100 letters, digits and . _ @ -, of which the first is a letter or a digit"
+        raise ConfigError(f"the name of a token: got {name[:80]!r}; allowed: {allowed}") from None
 
 
 @contextmanager

@@ -170,7 +170,7 @@ def describe_view_columns(by: str, *frames: pd.DataFrame) -> str:
     fitting = {name for _, names in tables for name in choose_shown_columns(names, fit)}
     if "rank" in column_meanings and "adjusted_score" not in columns:  # it is the same number as the score
         column_meanings["rank"] = column_meanings["rank"].replace("by adjusted score", "by score")
-    reason = find_interval_reason(said for shown, _ in tables for said in shown["interval"])
+    reason = find_interval_reason(interval for shown, _ in tables for interval in shown["interval"])
     if reason and "interval" not in columns and "score" in column_meanings:
         column_meanings["score"] += f"; no interval from {reason}"
     lines = format_column_lines([name for name in columns if name in fitting], column_meanings, fit.width)

@@ -142,7 +142,7 @@ def report_after_run(given: RunContextOfCommand) -> bool:
         counts = ", ".join(f"{count:,} {status}" for status, count in rows)
         by = ["model", "model_variant", *(["purpose"] if len(asked.conditions) > 1 else [])]
         used = load_costs(connection, SURVEY_CALL_TABLES, by, only=rounds, snapshot=asked.snapshot, variants=variants)
-        said = [
+        report_lines = [
             f"snapshot {asked.snapshot}, {', '.join(rounds)}, these models: {counts}, over all runs and segments so far",
             *_format_costs(used),
         ]
@@ -160,11 +160,11 @@ def report_after_run(given: RunContextOfCommand) -> bool:
         boards = [whole[whole["context_level"] == level].reset_index(drop=True) for level in asked.context_levels]
         for level, board in zip(asked.context_levels, boards, strict=True):
             table = render_view("overall", board, _HOW_AFTER_RUN)
-            said.append(f"\n{describe_board_scope(connection, options, level)}:\n{table}")
-            said += filter(None, [describe_unranked(board, reasons)])
-        said.append(describe_non_answers(connection, options))
+            report_lines.append(f"\n{describe_board_scope(connection, options, level)}:\n{table}")
+            report_lines += filter(None, [describe_unranked(board, reasons)])
+        report_lines.append(describe_non_answers(connection, options))
         warnings = list(run_warnings(connection, asked.snapshot, rounds, variants))
-        return said, boards, used, warnings
+        return report_lines, boards, used, warnings
 
     with waiting("adding up the boards of this run"):
         lines, boards, used, warnings = query_rounds(warehouse, run_report, [*HELD, "predictions"], rounds)
@@ -194,8 +194,8 @@ def _format_costs(frame: pd.DataFrame) -> Iterator[str]:
     for row in frame.sort_values(["model", *(["purpose"] if "purpose" in frame else [])]).to_dict("records"):
         who = f"  {row['model']}, {row['purpose']}" if "purpose" in row else f"  {row['model']}"
         tokens = row["prompt_tokens"] + row["completion_tokens"]
-        said = f"{format_count(row['answered'], 'response')}, {format_count(tokens, 'token')}"
-        yield f"{who}: {said}, {format_row_cost(row)}"
+        counts = f"{format_count(row['answered'], 'response')}, {format_count(tokens, 'token')}"
+        yield f"{who}: {counts}, {format_row_cost(row)}"
         if row["failed"]:
             yield f"{who}: {format_count(row['failed'], 'call')} failed (the same command asks again): {row['reason']}"
         if row["budget_stopped"]:
