@@ -53,7 +53,7 @@ class DaemonState(NamedTuple):
         return last is not None and (now - last).total_seconds() < FRESH_HEARTBEAT_S
 
     def merge_earlier(self, before: DaemonState, at: datetime) -> DaemonState:
-        """This state, with what one that was found before, at that time, tells of the daemon's age."""
+        """This state, with the daemon's age from an earlier state, which was read at the time `at`."""
         is_same = before.is_running(at) and before.daemon_id == self.daemon_id
         return self._replace(began_after=before.began_after if is_same else at)
 

@@ -65,8 +65,8 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     Each mean has its 95 % interval; `skill` places it between the leave-one-out marginal (0) and the ceiling (1); models of one `tier` cannot
     be distinguished from its first. Models of different coverage are ranked by the score expected if all had been asked the same questions.
     `targets` says whether questions that define a segment are left out (`clean`) or kept, as the published figures do (`all`). A model
-    that scores below `baseline/population-marginal` adds nothing to ignoring who is asked. Beside it stands the table `question_batteries`:
-    which questions intervals count as one, over all rounds, and why.
+    that scores below `baseline/population-marginal` does no better than ignoring who is asked. The asset also writes the table
+    `question_batteries`: which questions intervals count as one, over all rounds, and why.
     """
     batteries = store.warehouse.query(build_question_batteries, only=["survey_responses"])
     store.warehouse.write("question_batteries", batteries)
@@ -106,10 +106,10 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
 
 @dg.asset(deps=["segment_results"], **roll_up("comparisons", code_version="7"))
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """Every two models on the cells that both have a score for: the difference with its interval, and whether chance could have made it.
+    """Each pair of models on the cells that both have a score for: the difference with its interval, and whether chance can explain it.
 
-    Tested over whole batteries, since the segments and questions of a battery are not independent. `p_adjusted` is Holm's over the family of
-    a row (`among`). `verdict` is `better` or `not told apart`; `parsed_verdict` uses readable responses only.
+    The test uses whole batteries, because the segments and questions of a battery are not independent. `p_adjusted` is Holm's over the
+    family of a row (`among`). `verdict` is `better` or `not told apart`; `parsed_verdict` uses readable responses only.
     """
     rows = publish_views(store, config, make_views("comparisons"))["comparisons"]
     shown = [
@@ -143,9 +143,9 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
 def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Which segments of an attribute a model predicts worse or better than the others: one row per model, attribute and segment.
 
-    A segment of few people scores low under any model. `expected` is the score of a segment of its size that is predicted as well as the others
-    of its attribute; `deviation` is what the score lies below or above it. `verdict` is `worse`, `better` or `not told apart`, adjusted (Holm)
-    over the segments of the model's attribute.
+    A segment of few people scores low with any model. `expected` is the score of a segment of its size that is predicted as well as the others
+    of its attribute; `deviation` is how far the score is below (negative) or above it. `verdict` is `worse`, `better` or `not told apart`, with
+    p adjusted (Holm) over the segments of the attribute for that model.
     """
     rows = publish_views(store, config, make_views("segment_gaps"))["segment_gaps"]
     shown = ["model", "attribute", "segment", "context_level", "deviation", "low", "high", "p_adjusted", "verdict"]

@@ -88,11 +88,11 @@ def drift_checks(
 ) -> pa.Table:
     """Verdicts with the levels of the space and the columns PARTITION_DRIFT, one row per model variant, way of asking and prompt set.
 
-    `scores`: the columns `list_needed_columns`. `levels`: of the space, by which series are separated: 2, one series per partition; 1, one over
-    all partitions of a first level, with null in the column of the second. `clusters`: as of `subject.linked`; None: every item is
-    one of its own. Snapshots are compared when they asked the same prompts and were scored against the same truths by the same metric (one
-    prompt set); rows that the keys leave out are not looked at. `watched`: how many tables like this one are watched together; all their
-    series share `options.alpha` evenly. `order`: of all snapshots there are (`snapshot_order`); None: as the scores alone have it.
+    `scores`: has the columns `list_needed_columns`. `levels`: the levels of the space that separate series: 2, one series per partition; 1, one
+    over all partitions of a first level, with null in the column of the second. `clusters`: as in `subject.linked`; None: each item is its own
+    cluster. Snapshots are compared when they asked the same prompts and were scored against the same truths by the same metric (one prompt
+    set). Rows that the keys leave out are ignored. `watched`: how many tables like this one are watched together; all their series share
+    `options.alpha` evenly. `order`: the order of all snapshots (`snapshot_order`); None: derived from `scores`.
     """
     options = options or WatchOptions()
     order = sort_labels(_find_first_responses(scores)) if order is None else order

@@ -39,7 +39,7 @@ class StageCalls(NamedTuple):
     """The budget that ended."""
 
     def build_json(self) -> dict[str, Any]:
-        """The members of the event in which a stage tells this."""
+        """The members of the event in which a stage reports these counts."""
         why = {"why_failed": self.why_failed, "why_skipped": self.why_skipped}
         return {"calls": self.counts.build_json(), **{name: reason for name, reason in why.items() if reason is not None}}
 

@@ -76,7 +76,7 @@ class Event(NamedTuple):
 
 
 class RunLogEvent(NamedTuple):
-    """What a log of runs tells of an evaluation: its kind is `started` or `item`."""
+    """An event of an evaluation in a log of runs. Its kind is `started` or `item`."""
 
     kind: EventKind
     data: Mapping[str, Any]

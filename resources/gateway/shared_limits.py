@@ -65,7 +65,7 @@ class SharedLimits:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def look(self) -> None:
-        """Tell what was met since, and take what this run may have."""
+        """Report the use of the limits since the last call, and take the shares of this run."""
         slots = self._collect_slots()
         reports = {name: self._report(name, one) for name, one in slots.items()}
         taken = await self._writer.run(self._shares.take, reports)

@@ -44,7 +44,7 @@ def told_as_gone(warehouse: Warehouse, folders: Sequence[Path], there: Sequence[
 
 
 def told_by_check(folders: Sequence[Path]) -> Iterator[str]:
-    """The same where there is a warehouse with notes of blueprints; else nothing."""
+    """The lines on blueprints whose files are gone, if there is a warehouse with notes of blueprints; else none."""
     place = Settings.read_environment().warehouse
     if not folders or ("://" not in place and not (Path(place) / NOTES_FOLDER).is_dir()):
         return
