@@ -1,6 +1,5 @@
 """The roll-ups of the qa family, and its jobs."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -107,13 +106,6 @@ def qa_judge_stands_still(store: Store) -> dg.AssetCheckResult:
         if row["first_snapshot"] is not None
     ]
     return verdict(moved, checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
-
-
-def _largest(sizes: Mapping[str, int]) -> dict[str, Any]:
-    """The largest pages as a markdown table."""
-    rows = sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0]))[:_LARGEST_TOLD]
-    lines = ["| page | bytes |", "| --- | ---: |", *(f"| {name} | {size:,} |" for name, size in rows)]
-    return {"largest": dg.MetadataValue.md("\n".join(lines))}
 
 
 QA_ROLL_UPS = [qa_board, qa_costs, qa_validity, qa_drift, report]

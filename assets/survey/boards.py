@@ -109,7 +109,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     """Each pair of models on the cells that both have a score for: the difference with its interval, and whether chance can explain it.
 
     The test uses whole batteries, because the segments and questions of a battery are not independent. `p_adjusted` is Holm's over the
-    family of a row (`among`). `verdict` is `better` or `not told apart`; `parsed_verdict` uses readable responses only.
+    family of a row (`among`). `verdict` is `better` or `no clear difference`; `parsed_verdict` uses readable responses only.
     """
     rows = publish_views(store, config, make_views("comparisons"))["comparisons"]
     shown = [
@@ -144,7 +144,7 @@ def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: 
     """Which segments of an attribute a model predicts worse or better than the others: one row per model, attribute and segment.
 
     A segment of few people scores low with any model. `expected` is the score of a segment of its size that is predicted as well as the others
-    of its attribute; `deviation` is how far the score is below (negative) or above it. `verdict` is `worse`, `better` or `not told apart`, with
+    of its attribute; `deviation` is how far the score is below (negative) or above it. `verdict` is `worse`, `better` or `no clear difference`, with
     p adjusted (Holm) over the segments of the attribute for that model.
     """
     rows = publish_views(store, config, make_views("segment_gaps"))["segment_gaps"]

@@ -22,7 +22,7 @@ OTHER = ("other_model", "other_variant")
 AMONG_MODELS, OF_REFERENCE, OF_BASELINES = "models", "reference", "baselines"
 COMPARED_FAMILIES = (OF_REFERENCE, AMONG_MODELS, OF_BASELINES)
 """In the order in which they are shown."""
-BETTER, WORSE, ALIKE, UNTESTED = "better", "worse", "not told apart", "not tested"
+BETTER, WORSE, ALIKE, UNTESTED = "better", "worse", "no clear difference", "not tested"
 _IN_WORDS = {
     BETTER: "this model is better",
     WORSE: "the other model is better",

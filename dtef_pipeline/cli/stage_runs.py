@@ -229,13 +229,6 @@ def start_stages(family: str, keys: Sequence[str], snapshot: str) -> Iterator[St
             yield StagesRun(family, instance, running, keys, snapshot, LaunchResult((), ()))
 
 
-def list_materialized(instance: Any, names: Sequence[str]) -> list[str]:
-    """Those of these assets that were materialized already."""
-    import dagster as dg
-
-    return [name for name in names if instance.get_latest_materialization_event(dg.AssetKey(name)) is not None]
-
-
 def refuse_unaskable(
     specs: Sequence[ModelSpec],
     snapshot: str,

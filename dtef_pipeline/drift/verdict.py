@@ -297,5 +297,5 @@ def _describe_who_moved(found: _ScoreEvidence, models: Sequence[str], peer: str)
     if found.own_share is None:
         return f"not shown to move apart from the other {peer}s of these nights ({names})"
     if found.own_share > _OTHERS:
-        return f"this {peer} or {names} moved: the two cannot be told apart"
+        return f"this {peer} or {names} moved: the data do not show which"
     return f"moved apart from {names}, but not by a move of its own"

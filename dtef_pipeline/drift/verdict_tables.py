@@ -105,9 +105,7 @@ DRIFT = pa.schema(
         *NIGHT,
         _MOVED,
         _CHANGES,
-        field(
-            "cause", pa.string(), "Cause of the shift: model, judges, both, not told apart, or none; null: no stored answers"
-        ),
+        field("cause", pa.string(), "Cause of the shift: model, judges, both, unclear, or none; null: no stored answers"),
         field("net_shift", pa.float64(), "Shift of the model less that of its judges, in units of the score; null: not known"),
         field(
             "net_low", pa.float64(), "Lower end of the 95 % interval of net_shift, from those of both shifts; null: not known"

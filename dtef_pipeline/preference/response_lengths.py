@@ -52,7 +52,7 @@ def _find_score_reason(
     if fit.no_answer[at] == "unconverged":
         return "no score: the fit did not converge"
     if fit.no_answer[at] == "unidentified":
-        return "no score: lengths cannot be told apart from the players"
+        return "no score: the effect of lengths cannot be separated from that of players"
     here = fit.component == fit.component[at]
     if len(np.unique(group[here])) == 1:
         return "no finite score: ties or lengths explain the votes better without end"

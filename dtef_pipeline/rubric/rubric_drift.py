@@ -75,7 +75,7 @@ def convert_rubric_anchor_points(judged: pa.Table) -> pd.DataFrame:
 class NetDrift(NamedTuple):
     """A model's drift with the judges taken into account."""
 
-    cause: Literal["model", "judges", "both", "not told apart", "none"]
+    cause: Literal["model", "judges", "both", "unclear", "none"]
     net_shift: float | None
     """The model's shift minus the part that the judges' drift explains, in units of the score; None: not known."""
     text: str
@@ -103,7 +103,7 @@ def subtract_drifts_of_judges(
             if not known
             else f"anchors of {format_count(len(judges) - len(known), 'judge')} are missing"
         )
-        return NetDrift("not told apart", None, f"model or judges: {lacking} in these snapshots")
+        return NetDrift("unclear", None, f"model or judges: {lacking} in these snapshots")
     shift, part = float(row["shift"]), float(np.mean(known)) * coverage_part
     moved = [one.judge for one in judges if one.moved]
     share = part / shift if moved else 0.0
@@ -117,7 +117,7 @@ def _describe_not_settled(judges: Sequence[JudgeDrift]) -> NetDrift:
         return NetDrift("model", None, "of the model: on stored answers the judges did not move")
     moves = [f"{one.judge} moved by {move}" for one in judges if (move := format_judge_shift(one)) is not None]
     judge_notes = f"; on stored answers {list_first_names(moves, _JUDGES_NAMED)}" if moves else ""
-    return NetDrift("not told apart", None, f"model or judges: {NOT_SETTLED}{judge_notes}")
+    return NetDrift("unclear", None, f"model or judges: {NOT_SETTLED}{judge_notes}")
 
 
 def _describe_other_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:

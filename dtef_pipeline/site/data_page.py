@@ -23,7 +23,7 @@ _METHOD = (
     "Intervals are 95% intervals. Scores of items that share a cluster, such as one topic or one deal, count as one observation, because "
     "they are not independent.",
     "Two models are compared on the items on which both have a score. The adjusted p decides the verdict: Holm's correction covers the "
-    "comparisons with other models and those with baselines separately. “Not told apart” means that the data do not decide.",
+    "comparisons with other models and those with baselines separately. “No clear difference” means that the data do not decide.",
     "Only models are ranked. Baselines are computed without asking a model; baselines and ceilings help to read the scores.",
     "A rank range gives the best and the worst rank that the comparisons allow.",
     "The site shows no mean over families, because their scores have different units.",

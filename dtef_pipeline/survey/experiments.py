@@ -163,11 +163,6 @@ def _iterate_asked(experiment: Experiment, models: Models, selectors: Sequence[s
             yield ConditionModel(base.name, condition.name, experiment.options(condition), spec)
 
 
-def load_experiments(folder: Path) -> tuple[Experiment, ...]:
-    """The experiments of a folder in the order of their files. Raises ConfigError as `load_experiment` does."""
-    return tuple(load_experiment(path) for path in sorted(folder.glob("*.yaml")))
-
-
 def load_experiment(path: Path) -> Experiment:
     """Read an experiment file. Raises ConfigError with the file, the line, the condition, the field, what arrived and what is allowed."""
     document = read_document(path, "experiment file", Experiment.model_fields, {"conditions": "condition"})

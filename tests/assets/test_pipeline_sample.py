@@ -115,7 +115,7 @@ class TestSample:
         assert scored["score_low"].isna().all()
         assert scored["note"].str.contains("at least 5 are needed").all()
         compared = pipeline.house.read("comparisons").to_pandas()
-        assert set(compared["verdict"]) <= {"better", "not told apart", "not tested"}
+        assert set(compared["verdict"]) <= {"better", "no clear difference", "not tested"}
         assert len(compared) > 0
         assert {"country", "gender"} <= set(pipeline.house.read("segment_gaps")["attribute"].to_pylist())
         reliability = pipeline.house.read("reliability").to_pandas()

@@ -66,10 +66,10 @@ def personas_section(rows: list[dict[str, Any]], known: list[Persona] | None = N
 
 
 def _summarize_personas(rows: list[dict[str, Any]]) -> str:
-    tested = [row for row in rows if row["verdict"] in ("better", "worse", "not told apart")]
+    tested = [row for row in rows if row["verdict"] in ("better", "worse", "no clear difference")]
     if not tested:
         return f"{format_count(len(rows), 'pair')} of model and persona played; none can be compared with the model as itself."
-    changed = [row for row in tested if row["verdict"] != "not told apart"]
+    changed = [row for row in tested if row["verdict"] != "no clear difference"]
     first = f"A persona clearly changes the reward in {len(changed)} of {format_count(len(tested), 'comparison')}"
     if not changed:
         return f"{first}."

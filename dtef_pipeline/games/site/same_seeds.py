@@ -31,8 +31,8 @@ def compare_on_seeds(rewards: pd.DataFrame, player: str, other: str) -> Estimate
 
 
 def describe_difference(difference: Estimate) -> str:
-    """`not told apart` if the interval contains 0, else `better` or `worse`; `not tested` if there is no interval."""
+    """`no clear difference` if the interval contains 0, else `better` or `worse`; `not tested` if there is no interval."""
     low, high = difference.low, difference.high
     if low is None or high is None or np.isnan(low):
         return "not tested"
-    return "better" if low > 0 else "worse" if high < 0 else "not told apart"
+    return "better" if low > 0 else "worse" if high < 0 else "no clear difference"

@@ -116,7 +116,7 @@ SEGMENT_GAPS = pa.schema(
         field("high", _NUMBER, "Upper end of the 95 % interval of the deviation"),
         field("p", _NUMBER, "Probability of a deviation at least as large if there were none, 0-1 (two-sided t test)"),
         field("p_adjusted", _NUMBER, "Adjusted p, 0-1 (Holm over the segments of the model's attribute)"),
-        field("verdict", _TEXT, "Verdict by p_adjusted: worse, better, not told apart or not tested"),
+        field("verdict", _TEXT, "Verdict by p_adjusted: worse, better, no clear difference or not tested"),
         field("parsed_deviation", _NUMBER, "Deviation over readable responses alone, -1 to 1"),
         field("parsed_verdict", _TEXT, "Verdict by readable responses alone, in the same words"),
         _NOTE,

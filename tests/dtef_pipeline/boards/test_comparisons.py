@@ -65,7 +65,7 @@ def test_two_models_by_hand_the_better_one_first() -> None:
     expected = stats.ttest_1samp([0.1, 0.2, 0.1, -0.1, 0.4], 0)
     assert [row["p"], row["p_adjusted"]] == pytest.approx([expected.pvalue] * 2)
     assert (row["low"], row["high"]) == pytest.approx(tuple(expected.confidence_interval()))
-    assert (row["verdict"], row["among"], row["note"]) == ("not told apart", "models", "")
+    assert (row["verdict"], row["among"], row["note"]) == ("no clear difference", "models", "")
     assert (row["targets"], row["metric"]) == ("clean", "js")
 
 
@@ -156,8 +156,8 @@ class TestTiers:
         return [None if pd.isna(tier) else int(tier) for tier in tiers(board, self.table(*better, untested=untested), KEYS)]
 
     def table(self, *better: str, untested: str = "") -> pd.DataFrame:
-        """Comparisons where of each `xy` model x is better than y, and all others are not told apart."""
-        pairs = [(x, y, "better" if x + y in better else "not told apart") for x, y in product("abcde", repeat=2)]
+        """Comparisons where of each `xy` model x is better than y, and all others are no clear difference."""
+        pairs = [(x, y, "better" if x + y in better else "no clear difference") for x, y in product("abcde", repeat=2)]
         table = pd.DataFrame(pairs, columns=["model", "other_model", "verdict"])
         table = table.assign(model_variant=table["model"], other_variant=table["other_model"], context_level="0", condition="c")
         table = table.assign(p=0.5, note="")

@@ -74,7 +74,7 @@ class TestParsedScores:
     def test_a_model_with_a_fifth_unread_is_worse_by_the_policy_alone(self) -> None:
         frame = unread(panel("equal", "often-unread", questions=60, seed=4), "often-unread", slice(None, None, 5))
         (row,) = compare_all_pairs(frame, TESTS).to_dict("records")
-        assert (row["model"], row["verdict"], row["parsed_verdict"]) == ("equal", "better", "not told apart")
+        assert (row["model"], row["verdict"], row["parsed_verdict"]) == ("equal", "better", "no clear difference")
         assert (row["n_pairs"], row["n_parsed_pairs"]) == (60, 48)
         assert row["parsed_note"] == (
             "better by the published policy, which gives unread responses 0 to 0.1; "

@@ -86,7 +86,7 @@ class TestWhoMoved:
         for name, one in judged(made, Panel().clusters, 30, THRESHOLD).items():
             other = {"m0": "m1", "m1": "m0"}[name]
             assert one.verdict == "watch"
-            assert f"this model or {other} moved: the two cannot be told apart" in one.notes
+            assert f"this model or {other} moved: the data do not show which" in one.notes
 
     def test_what_all_do_together_is_the_nights_and_no_models(self) -> None:
         panel = Panel(models=4, nights=30, shift=-0.1, since=15, all_shift=True)

@@ -115,7 +115,9 @@ def test_length_control_takes_the_lengths_of_responses(tmp_path: Path) -> None:
     assert found.length is not None
     assert found.length.longer.share == pytest.approx(2 / 3)
     only_two = fit_votes(votes, PreferenceOptions(control="length"), lengths)
-    assert {score.reason for score in only_two.scores} == {"no score: lengths cannot be told apart from the players"}
+    assert {score.reason for score in only_two.scores} == {
+        "no score: the effect of lengths cannot be separated from that of players"
+    }
     with pytest.raises(ConfigError, match="no response of 'b' to prompt_id '2'"):
         fit_votes(read(tmp_path, "left,right,choice,prompt_id\nb,a,A,2\n"), lengths=lengths)
     with pytest.raises(ConfigError, match="no column prompt_id"):

@@ -158,7 +158,7 @@ def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted_of_judges_t
     """All of it was told as theirs, though the model had moved besides."""
     watched = model_row(-0.2, None, "watch")
     found = subtract_drifts_of_judges(watched, judge_drifts(nights_of(-0.2)))
-    assert (found.cause, found.net_shift) == ("not told apart", None)
+    assert (found.cause, found.net_shift) == ("unclear", None)
     assert found.text.startswith(
         "model or judges: it is not settled since when the model has moved; on stored answers standard(j)"
     )
@@ -187,10 +187,10 @@ def test_of_two_judges_the_mean_counts() -> None:
 
 
 def test_without_anchors_nobody_is_blamed() -> None:
-    assert subtract_drifts_of_judges(model_row(-0.1), []).cause == "not told apart"
+    assert subtract_drifts_of_judges(model_row(-0.1), []).cause == "unclear"
     early = nights_of(-0.2)
     found = subtract_drifts_of_judges(model_row(-0.1, LABELS[8]), judge_drifts(early[early["snapshot"] < LABELS[5]]))
-    assert (found.cause, found.net_shift) == ("not told apart", None)
+    assert (found.cause, found.net_shift) == ("unclear", None)
     assert "missing" in found.text or "no judge" in found.text
 
 

@@ -162,7 +162,7 @@ def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: 
     assert row["difference"].value == pytest.approx(np.mean([own[game] - other[game] for game in own.keys() & other.keys()]))
     assert row["difference"].low < row["difference"].value < row["difference"].high
     assert row["verdict"] == (
-        "better" if row["difference"].low > 0 else "not told apart" if row["difference"].high > 0 else "worse"
+        "better" if row["difference"].low > 0 else "no clear difference" if row["difference"].high > 0 else "worse"
     )
 
 

@@ -34,7 +34,7 @@ def test_a_model_that_is_read_less_often_is_worse_by_the_policy_and_not_by_reada
     found = pd.concat(pairs)
     unlike = found[found["model"].isin(OFTEN_UNREAD) != found["other_model"].isin(OFTEN_UNREAD)]
     assert (unlike["verdict"] == "better").mean() >= 0.8
-    assert (unlike["parsed_verdict"] != "not told apart").mean() <= 0.15
+    assert (unlike["parsed_verdict"] != "no clear difference").mean() <= 0.15
 
 
 def test_readable_responses_show_no_gap_between_segments_that_are_read_unequally_often() -> None:
@@ -45,7 +45,7 @@ def test_readable_responses_show_no_gap_between_segments_that_are_read_unequally
     table = table[table["attribute"] == "gender"]
     assert (table["deviation"].abs() > 0.15).all()
     assert (table["parsed_deviation"].abs() < 0.08).all()
-    assert set(table["parsed_verdict"]) == {"not told apart"}
+    assert set(table["parsed_verdict"]) == {"no clear difference"}
 
 
 @pytest.mark.thorough

@@ -172,7 +172,7 @@ def test_responses_that_could_not_be_read_are_no_want_of_knowledge() -> None:
     rows = compute_segment_gaps(cells, OPTIONS).set_index("segment").sort_index()
     assert rows["verdict"].tolist()[0] == "worse"
     assert abs(rows["parsed_deviation"].iloc[0]) < 0.03
-    assert rows["parsed_verdict"].tolist() == ["not told apart"] * 3
+    assert rows["parsed_verdict"].tolist() == ["no clear difference"] * 3
 
 
 def test_the_table_has_the_published_columns() -> None:

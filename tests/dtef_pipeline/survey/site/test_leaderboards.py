@@ -67,8 +67,8 @@ def test_models_are_ranked_among_models_with_the_range_that_tests_among_models_l
     ]
     tests = [
         compared("a", "b", "better", "models"),
-        compared("a", "c", "not told apart", "models"),
-        compared("b", "c", "not told apart", "models"),
+        compared("a", "c", "no clear difference", "models"),
+        compared("b", "c", "no clear difference", "models"),
         compared(OTHERS, "a", "better", "reference"),
     ]
     (found,) = view(open_tables, board, tests).boards
@@ -96,7 +96,7 @@ def test_models_are_ranked_among_models_with_the_range_that_tests_among_models_l
             "a perfect model would score 0.900 on all pairs.",
         ),
         (
-            [compared("a", OTHERS, "not told apart", "reference")],
+            [compared("a", OTHERS, "no clear difference", "reference")],
             "No model clearly differs from the answer of everybody else: the best of 2 models, a, scores 0.800 against 0.700 "
             "on the pairs that both have; "
             "a perfect model would score 0.900 on all pairs.",

@@ -88,7 +88,7 @@ def test_context_curves_are_of_the_pairs_of_all_levels_and_stand_with_their_verd
 def test_the_surest_gaps_come_first_and_all_are_counted(open_tables: Open) -> None:
     known = of_model("a", attribute="country", score=0.6, expected=0.65, low=-0.08, high=-0.02, note="")
     gaps = [
-        {**known, "segment": "country:chile", "deviation": 0.01, "p_adjusted": 0.9, "verdict": "not told apart"},
+        {**known, "segment": "country:chile", "deviation": 0.01, "p_adjusted": 0.9, "verdict": "no clear difference"},
         {**known, "segment": "country:kenya", "deviation": -0.05, "p_adjusted": 0.01, "verdict": "worse"},
     ]
     found = sections(open_tables, scores_of("a", 0.5, 0.6), segment_gaps=pa.Table.from_pylist(gaps, schema=SEGMENT_GAPS))[
