@@ -145,8 +145,7 @@ def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: 
 
     A segment of few people scores low with any model. `expected` is the score of a segment of its size that is predicted as well as the others
     of its attribute; `deviation` is how far the score is below (negative) or above it. `verdict` is `worse`, `better` or `no clear
-    difference`, with
-    p adjusted (Holm) over the segments of the attribute for that model.
+    difference`, with p adjusted (Holm) over the segments of the attribute for that model.
     """
     rows = publish_views(store, config, make_views("segment_gaps"))["segment_gaps"]
     shown = ["model", "attribute", "segment", "context_level", "deviation", "low", "high", "p_adjusted", "verdict"]
