@@ -108,7 +108,7 @@ class TestWheel:
         assert [name for name in shipped if name.startswith(("tests/", "benchmarks/"))] == []
 
     def test_dtef_ui_finds_its_workspace_in_it(self, installed: Path, tmp_path: Path) -> None:
-        code = "from resources.settings import shipped; path = shipped('workspace.yaml'); print(path.is_file(), path)"
+        code = "from resources.settings import find_shipped; path = find_shipped('workspace.yaml'); print(path.is_file(), path)"
         assert run_installed(installed, tmp_path, code).startswith(f"True {installed}")
 
     def test_it_has_the_command_and_the_adapters(self, installed: Path) -> None:
@@ -129,9 +129,9 @@ class TestWheel:
 
     def test_the_definitions_and_the_shipped_models_load_from_it(self, installed: Path, tmp_path: Path) -> None:
         code = (
-            "import assets.definitions as d; from resources.settings import shipped; from assets.stage.resources import Store\n"
+            "import assets.definitions as d; from resources.settings import find_shipped; from assets.stage.resources import Store\n"
             "from assets.stage.request_batches import models_of\n"
-            "print(d.__file__); print(len(list(d.defs.resolve_all_job_defs()))); print(shipped('rounds') / 'S1')\n"
+            "print(d.__file__); print(len(list(d.defs.resolve_all_job_defs()))); print(find_shipped('rounds') / 'S1')\n"
             "print('baselines' in models_of(Store()).collections)"
         )
         file, jobs, sample, has_baselines = run_installed(installed, tmp_path, code).splitlines()

@@ -22,7 +22,7 @@ def _find_sites(warehouse: Warehouse, settings: Settings) -> Iterator[FamilySite
         module = f"assets.{family.name}.site_documents"
         # Whether a module is there is looked up last: that loads its package.
         if not family.is_assembled and _is_shown(warehouse, family) and find_spec(module):
-            yield import_module(module).documented_site(settings)
+            yield import_module(module).build_documented_site(settings)
 
 
 def _is_shown(warehouse: Warehouse, family: Family) -> bool:

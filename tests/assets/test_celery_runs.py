@@ -224,7 +224,7 @@ def test_a_run_whose_process_ended_before_it_began_has_failed(
     """It waited for six hours, and held a place. Of one that had begun run monitoring tells."""
     run = instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=status))
     packed = pack_value(ExecuteRunArgs(_ORIGIN, run.run_id, None))
-    worker._over(task_id="task-2", kwargs={"execute_job_args_packed": packed}, retval=RuntimeError("no password"))
+    worker._stop_heartbeat(task_id="task-2", kwargs={"execute_job_args_packed": packed}, retval=RuntimeError("no password"))
     assert status_of(instance, run) == then
     failures = [entry.message for entry in instance.all_logs(run.run_id) if "no password" in entry.message]
     assert len(failures) == (status == dg.DagsterRunStatus.STARTING)
@@ -234,7 +234,7 @@ def test_a_worker_reports_a_run_whose_process_was_killed_before_it_began(instanc
     """In a process of its own; a fork of the worker is told by nobody but itself."""
     run = instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=dg.DagsterRunStatus.STARTING))
     packed = pack_value(ExecuteRunArgs(_ORIGIN, run.run_id, None))
-    worker._lost(kwargs={"execute_job_args_packed": packed}, exception=RuntimeError("signal 9"))
+    worker._report_lost_worker(kwargs={"execute_job_args_packed": packed}, exception=RuntimeError("signal 9"))
     until(lambda: status_of(instance, run) == dg.DagsterRunStatus.FAILURE)
     assert [report.wait(60) for report in worker._reports] == [0]
     assert any("signal 9" in entry.message for entry in instance.all_logs(run.run_id))
@@ -252,7 +252,7 @@ def test_the_process_of_a_run_gives_signs_until_it_is_over_and_ends_when_it_is_t
 
     monkeypatch.setattr("assets.celery_runs.os.kill", kill)
     monkeypatch.setattr(worker, "BEAT_S", 0.01)
-    worker._begun(task_id="task-3")
+    worker._start_heartbeat(task_id="task-3")
     until(lambda: backend.get(sign_key("task-3")))
     first = backend.get(sign_key("task-3"))
     until(lambda: backend.get(sign_key("task-3")) != first)
@@ -261,7 +261,7 @@ def test_the_process_of_a_run_gives_signs_until_it_is_over_and_ends_when_it_is_t
     assert told.wait(60)
     later_sign = backend.get(sign_key("task-3"))
     until(lambda: backend.get(sign_key("task-3")) != later_sign)
-    worker._over(task_id="task-3", kwargs={}, retval=0)
+    worker._stop_heartbeat(task_id="task-3", kwargs={}, retval=0)
     assert killed == [(os.getpid(), signal.SIGTERM)]
 
 

@@ -79,7 +79,7 @@ class ShowCards:
         won = 1.0 if state.cards[0] > state.cards[1] else -1.0
         return GameResult((won, -won), ("win", "loss") if won > 0 else ("loss", "win"))
 
-    def stopped(self, state: ShowState, seat: int | None) -> GameResult:
+    def stop_episode(self, state: ShowState, seat: int | None) -> GameResult:
         if seat is None:
             return GameResult((0.0, 0.0), ("draw", "draw"))
         return GameResult((-1.0, 1.0) if seat == 0 else (1.0, -1.0), ("loss", "win") if seat == 0 else ("win", "loss"))
@@ -87,7 +87,7 @@ class ShowCards:
     def default(self, state: ShowState, seat: int) -> str:
         return "wait"
 
-    def measured(self, state: ShowState, seat: int) -> Mapping[str, Count]:
+    def measure_seat(self, state: ShowState, seat: int) -> Mapping[str, Count]:
         mine = state.said[seat::2]
         return {"show_rate": Count(mine.count("show"), len(mine))}
 
@@ -95,7 +95,7 @@ class ShowCards:
         cards = f"A had {state.cards[0]}, B had {state.cards[1]}."
         return GameEnding((f"{len(state.said)} words were said.",), (cards,))
 
-    def told(self, state: ShowState) -> dict[str, Any]:
+    def encode_state(self, state: ShowState) -> dict[str, Any]:
         return {"cards": list(state.cards), "said": list(state.said)}
 
     def permute_hidden(self, state: ShowState, seat: int, rng: random.Random) -> ShowState:

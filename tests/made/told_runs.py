@@ -24,7 +24,7 @@ class ToldLog:
     def events(self, queue_id: str) -> Sequence[RunLogEvent]:
         return list(_TOLD.get(queue_id, ()))
 
-    def started(self, queue_ids: Sequence[str]) -> Collection[str]:
+    def ids_with_runs(self, queue_ids: Sequence[str]) -> Collection[str]:
         return {one for one in queue_ids if _TOLD.get(one)}
 
 

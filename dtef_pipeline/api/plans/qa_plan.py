@@ -72,7 +72,7 @@ class QaPlans(FamilyPlans):
         models = load_named_models(server, "judge", [asked.judge] if asked.judge and asked.judge != NOBODY else [])
         return resolve_run_arbiter(models, asked)
 
-    def numbers_of_prompts(self, asked: QaSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
+    def count_prompts(self, asked: QaSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
         for key in keys:
             items = len(warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))
             yield items if asked.limit is None else min(items, asked.limit)

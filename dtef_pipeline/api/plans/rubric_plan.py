@@ -64,7 +64,7 @@ class RubricPlans(FamilyPlans):
         again = {"judge_draws": asked.draws * asked.judge_draws} if asked.judge_draws > 1 else {}
         return {"draws": asked.draws} | again
 
-    def numbers_of_prompts(self, asked: RubricSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
+    def count_prompts(self, asked: RubricSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
         for key in keys:
             rows = warehouse.read_or_empty("rubric_prompts", columns=["systems", "temperatures"], blueprint=key).to_pylist()
             yield sum(max(1, len(one["systems"] or ())) * len(one["temperatures"]) for one in rows)

@@ -66,7 +66,7 @@ class SurveyPlans(FamilyPlans):
     def choose(self, given: Mapping[str, Any], asked: SurveySettings, known: Sequence[str]) -> list[str]:
         return select_panel_partitions(asked, known)
 
-    def numbers_of_prompts(self, asked: SurveySettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
+    def count_prompts(self, asked: SurveySettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
         """By partition, of the questions that are drawn."""
         from dtef_pipeline.survey.question_draw import DRAW_ORDERS
 

@@ -153,7 +153,7 @@ class GamesResults(FamilyResults):
         own = counts.get(self.way_of(row))
         return own.asked if own and row["metric"] in _OF_EVERY_EPISODE and row["n_episodes"] == own.answered else None
 
-    def trace_of(self, answers: Sequence[Row]) -> Row:
+    def build_trace(self, answers: Sequence[Row]) -> Row:
         """The episode, the messages before its first text, and its turns in their order."""
         (episode,) = answers
         turns = self.find_related_rows(episode, "episode_turns")

@@ -101,7 +101,7 @@ class QaResults(FamilyResults):
             direction="higher",
         )
 
-    def trace_of(self, answers: Sequence[Row]) -> Row:
+    def build_trace(self, answers: Sequence[Row]) -> Row:
         """The response, and of each item that it answers the scores and what a judge said."""
         items = [
             {

@@ -174,7 +174,7 @@ class RubricResults(FamilyResults):
         """A hash of what names the response."""
         return digest("response of a rubric", *(row[name] for name in self.named_by))
 
-    def trace_of(self, answers: Sequence[Row]) -> Row:
+    def build_trace(self, answers: Sequence[Row]) -> Row:
         """The response with its conversation, its points and what each judge said."""
         (row,) = answers
         response_part = {"status": row["status"], "text": row["text"], "reason": row["error"]}

@@ -143,7 +143,7 @@ class SurveyResults(FamilyResults):
             found[self.way_of(row)][row["status"]] += 1
         return found
 
-    def trace_of(self, answers: Sequence[Row]) -> Row:
+    def build_trace(self, answers: Sequence[Row]) -> Row:
         """The response, and of each question that it answers what was read of it and its score."""
         scores = filter_models(self.run.rows("scores"), {answers[0]["model"]}).to_pylist()
         scored = {self.name_of(one): one for one in scores}

@@ -71,7 +71,7 @@ from dtef_pipeline.api.tokens import Tokens
 from resources.settings import Settings
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, written_tokens
 sensor = next(one for one in defs.sensors if one.name == "evaluation_queue")
-places = Settings.from_environment({**os.environ, "DTEF_ALLOWED_HOSTS": "testserver"})
+places = Settings.read_environment({**os.environ, "DTEF_ALLOWED_HOSTS": "testserver"})
 with dg.DagsterInstance.get() as instance:
     services = Services.opened(places, Tokens(written_tokens(Path.cwd())))
     with TestClient(make_app(services)) as client:

@@ -75,4 +75,4 @@ def _refuse(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
             raise DtefError("its criteria are nowhere")
         return planned(responses, criteria, *others)
 
-    monkeypatch.setattr(stage, "judgings", refused)
+    monkeypatch.setattr(stage, "iterate_judgings", refused)

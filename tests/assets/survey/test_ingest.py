@@ -39,7 +39,7 @@ def above_one(rows: pa.Table) -> pa.Table:
 def test_a_pair_without_a_good_ceiling_stops_the_run_after_ingest(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     good = assets.survey.stages.reference_scores
     monkeypatch.setattr(
-        assets.survey.stages, "reference_scores", lambda responses, **given: above_one(good(responses, **given))
+        assets.survey.stages, "compute_reference_scores", lambda responses, **given: above_one(good(responses, **given))
     )
     outcome = pipeline.run(["survey_responses", "blueprints"])
     assert pipeline.checks(outcome)["every_pair_has_reference_scores"] is False

@@ -19,7 +19,7 @@ class StrangeCards(ShowCards):
     def ending(self, state):
         raise KeyError("lost")
 
-    def measured(self, state, seat):
+    def measure_seat(self, state, seat):
         raise KeyError("lost")
 
 def of_manifest(manifest):

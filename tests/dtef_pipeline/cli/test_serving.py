@@ -136,7 +136,7 @@ class TestStart:
         loaded = loaded_by(
             "from dtef_pipeline.api.plans.manifest_base import load_slow_packages\n"
             "from resources.settings import Settings\n"
-            "load_slow_packages(Settings.from_environment())"
+            "load_slow_packages(Settings.read_environment())"
         )
         assert loaded >= {"litellm", "pandas"}
 

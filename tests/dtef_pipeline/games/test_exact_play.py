@@ -177,6 +177,6 @@ def test_the_script_that_ships_the_strategy_of_leduc_learns_it() -> None:
     spec.loader.exec_module(script)
     game = small_poker("leduc without suits")
     exact = build_exact_game(game)
-    learned = script.table(exact, script.is_solved(exact, 60))
+    learned = script.table(exact, script.solved(exact, 60))
     assert set(learned) == set(load_leduc_table())
     assert exploitability(game, learned) < 0.03

@@ -43,7 +43,7 @@ class Onward:
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
         raise AssertionError("asked in waves")
 
-    def onward(self, requests: Sequence[Request], then: Then) -> object:
+    def ask_until_done(self, requests: Sequence[Request], then: Then) -> object:
         return self.gateway.answer(requests, then=then)
 
 

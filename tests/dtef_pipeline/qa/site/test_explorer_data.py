@@ -140,7 +140,7 @@ def test_of_too_many_texts_a_sample_of_the_items_is_kept_and_all_scores(monkeypa
     made = made_qa(1, 40)
     every = items(made, "mmlu")
     assert not any("left_out" in item for item in every)
-    monkeypatch.setattr("dtef_pipeline.qa.site.family_site.kept_share", lambda scores: 0.3)
+    monkeypatch.setattr("dtef_pipeline.qa.site.family_site.compute_kept_share", lambda scores: 0.3)
     view = view_of(made, boards=False)
     (section,) = [one for one in pages_of(view)["qa/suites/mmlu.html"].sections if one.id == "items"]
     assert "random sample of 30.0% of the items" in section.answer
