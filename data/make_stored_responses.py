@@ -57,7 +57,7 @@ def _of_blueprint(path: Path, responses: Mapping[str, Any], verdicts: Mapping[st
     conversations = [
         Conversation(script, spec, 0, "base")
         for script, temperatures in iterate_scripts(tables.rubric_prompts)
-        for spec in candidates.at(temperatures)
+        for spec in candidates.resolve_at(temperatures)
     ]
     said = [_played(one, _turns(responses[one.script.prompt][_short(one.model.name)])) for one in conversations]
     rows = build_response_rows(named["blueprint"], conversations, said)

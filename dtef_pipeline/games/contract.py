@@ -95,7 +95,7 @@ class Scenario(Protocol[State]):
     zero_sum: bool
     """Whether the rewards of all seats sum to 0 in every episode."""
     metrics: tuple[GameMetric, ...]
-    """What `measured` counts."""
+    """What `measure_seat` counts."""
     baselines: Mapping[str, Chooses]
     """By name, without `baseline/`; `random` and `first-legal` are there for every scenario (`games.baselines`)."""
 

@@ -199,7 +199,7 @@ def _find_named_field(fault_text: str, manifest: ScenarioManifest) -> str:
 
 
 _TURNS_LOOKED_AT = 8
-"""In so many turns it is tried what seats cannot see, and a text that is no move: `permuted` may be slow."""
+"""In so many turns it is tried what seats cannot see, and a text that is no move: `permute_hidden` may be slow."""
 _NO_MOVE = "\0 no command"
 
 
@@ -250,14 +250,14 @@ def _check_state(pack: Pack, state: Any, seat: int) -> None:
     scenario.step(state, seat, scenario.default(state, seat))
     hidden = scenario.permute_hidden(state, seat, random.Random(0))  # noqa: S311 - a game's cards, no secret
     if scenario.observation(hidden, seat) != scenario.observation(state, seat):
-        raise _Unlike("`permuted` changes what the seat sees")
+        raise _Unlike("`permute_hidden` changes what the seat sees")
     if not isinstance(found := scenario.read(_NO_MOVE, state, seat), str | Illegal):
         raise _Unlike(f"`read` gives {type(found).__name__}; allowed: a command, or Illegal")
     if (
         len(scenario.stop_episode(state, seat).rewards) != n_seats
         or len(scenario.stop_episode(state, None).outcomes) != n_seats
     ):
-        raise _Unlike(f"`stopped` has not {n_seats} rewards and outcomes, one per seat")
+        raise _Unlike(f"`stop_episode` has not {n_seats} rewards and outcomes, one per seat")
     json.dumps(scenario.encode_state(state))
 
 
@@ -277,6 +277,6 @@ def _check_ended_game(pack: Pack, game: GameInPlay, seed: int) -> None:
     json.dumps(pack.scenario.encode_state(game.state))
     trace, known = game.trace(), {one.name for one in pack.scenario.metrics}
     if unknown := sorted({name for one in trace.measured for name in one} - known):
-        raise _Unlike(f"`measured` counts {', '.join(unknown)}, which `metrics` does not name")
+        raise _Unlike(f"`measure_seat` counts {', '.join(unknown)}, which `metrics` does not name")
     if hash_trace(replay(decode_trace(encode_trace(trace)), pack, seed)) != hash_trace(trace):
         raise _Unlike("an episode does not play again byte for byte from its commands")

@@ -112,9 +112,7 @@ STAGES = (
         settings=ASKING_ITEMS,
         asks=True,
         checks=(
-            make_uniqueness_check(
-                "spelling_responses_unique", "A word is asked once in each draw.", "spelling_responses", _ROW
-            ),
+            make_uniqueness_check("spelling_responses_unique", "A word is asked once a draw.", "spelling_responses", _ROW),
             make_failure_check("spelling_calls_succeed", "spelling_responses", "call_status", "calls"),
         ),
         preview=("word", "model", "response"),

@@ -73,7 +73,7 @@ from tests.dtef_pipeline.api.made import ROLE_TOKENS, written_tokens
 sensor = next(one for one in defs.sensors if one.name == "evaluation_queue")
 places = Settings.read_environment({**os.environ, "DTEF_ALLOWED_HOSTS": "testserver"})
 with dg.DagsterInstance.get() as instance:
-    services = Services.opened(places, Tokens(written_tokens(Path.cwd())))
+    services = Services.open_services(places, Tokens(written_tokens(Path.cwd())))
     with TestClient(make_app(services)) as client:
         client.headers["Authorization"] = f"Bearer {ROLE_TOKENS['operator']}"
         schemas = client.get("/api/openapi.json").json()["paths"]["/api/evaluations"]["post"]["requestBody"]

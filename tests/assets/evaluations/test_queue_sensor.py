@@ -53,7 +53,7 @@ def test_an_evaluation_is_one_run_whose_events_have_no_gap(queue: Queue, monkeyp
 def test_a_run_that_fails_says_of_each_partition_why(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     queue_id = queue.submit()
     (request,) = queue.tick()
-    monkeypatch.setattr("assets.games.stages.item_rows", lambda *_: 1 / 0)
+    monkeypatch.setattr("assets.games.stages.build_item_rows", lambda *_: 1 / 0)
     assert not queue.run(request).success
     queue.tick()
     *_, item, end = queue.events(queue_id)

@@ -68,7 +68,7 @@ def _count_windows(monkeypatch: pytest.MonkeyPatch, windows: list[int]) -> None:
 def _refuse(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     import dtef_pipeline.rubric.stages as stage
 
-    planned = stage.judgings
+    planned = stage.iterate_judgings
 
     def refused(responses, criteria, *others):  # type: ignore[no-untyped-def]
         if key in criteria["blueprint"].to_pylist():

@@ -37,7 +37,7 @@ def above_one(rows: pa.Table) -> pa.Table:
 
 
 def test_a_pair_without_a_good_ceiling_stops_the_run_after_ingest(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    good = assets.survey.stages.reference_scores
+    good = assets.survey.stages.compute_reference_scores
     monkeypatch.setattr(
         assets.survey.stages, "compute_reference_scores", lambda responses, **given: above_one(good(responses, **given))
     )

@@ -116,10 +116,10 @@ def test_an_adapter_that_cannot_be_used_is_told_of(checkout: Path, monkeypatch: 
 
 def test_an_adapter_that_lacks_names_of_the_contract_is_told_of(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Regression: it was whole, and then failed as a fault of this project."""
-    less = {name: one for name, one in vars(ShowCards).items() if name not in ("ending", "told", "permuted")}
+    less = {name: one for name, one in vars(ShowCards).items() if name not in ("ending", "encode_state", "permute_hidden")}
     adapt(monkeypatch, lambda _: type("LessCards", (), less)())
     assert faults(checkout) == [
-        "its adapter makes a scenario without ending, told, permuted: see dtef_pipeline/games/contract.py"
+        "its adapter makes a scenario without ending, encode_state, permute_hidden: see dtef_pipeline/games/contract.py"
     ]
 
 
@@ -127,11 +127,11 @@ def test_an_adapter_that_lacks_names_of_the_contract_is_told_of(checkout: Path, 
     ("name", "does", "told"),
     [
         ("ending", lambda *_: 1 / 0, "its adapter fails where baseline/random plays seed 1, in turn "),
-        ("permuted", lambda self, state, seat, rng: self.reset(8, ()), "`permuted` changes what the seat sees"),
-        ("measured", lambda *_: {"luck": Count(1)}, "`measured` counts luck, which `metrics` does not name"),
-        ("told", lambda *_: {"cards": {1, 2}}, "TypeError: Object of type set is not JSON serializable"),
+        ("permute_hidden", lambda self, state, seat, rng: self.reset(8, ()), "`permute_hidden` changes what the seat sees"),
+        ("measure_seat", lambda *_: {"luck": Count(1)}, "`measure_seat` counts luck, which `metrics` does not name"),
+        ("encode_state", lambda *_: {"cards": {1, 2}}, "TypeError: Object of type set is not JSON serializable"),
         ("read", lambda *_: None, "`read` gives NoneType; allowed: a command, or Illegal"),
-        ("stopped", lambda *_: GameResult((0.0,), ("draw",)), "`stopped` has not 2 rewards and outcomes"),
+        ("stop_episode", lambda *_: GameResult((0.0,), ("draw",)), "`stop_episode` has not 2 rewards and outcomes"),
         ("result", lambda self, state: None, "an episode is over for `to_move`"),
     ],
 )

@@ -122,7 +122,7 @@ async def looked(jobs: int, answers: int) -> tuple[Any, Answered]:
     """A queue whose requests were all another run's, and what it did within a moment."""
     queue = SimpleNamespace(
         spec=SimpleNamespace(max_concurrency=2),
-        hungry=False,
+        needs_claims=False,
         unclaimed=deque[Any](),
         claiming=0,
         replayed=0,
