@@ -38,17 +38,17 @@ def export_prompts(
     written, round_id = 0, rounds[0]
     segments = warehouse.values("blueprints", "segment", round=round_id)
     if not segments:
-        check_table = ", ".join(warehouse.values("blueprints", "round")) or "none"
+        rounds_with_blueprints = ", ".join(warehouse.values("blueprints", "round")) or "none"
         raise ConfigError(
-            f"round {round_id} has no blueprints; rounds with blueprints: {check_table}; make them with `dtef run --round {round_id}`"
+            f"round {round_id} has no blueprints; rounds with blueprints: {rounds_with_blueprints}; make them with `dtef run --round {round_id}`"
         )
     out.mkdir(parents=True, exist_ok=True)
     for segment in segments:
         at = {"round": round_id, "segment": segment}
-        survey, check_table = warehouse.rows("survey_responses", **at), warehouse.rows("blueprints", **at)
-        if not len(survey) or not len(check_table):
+        survey, blueprints = warehouse.rows("survey_responses", **at), warehouse.rows("blueprints", **at)
+        if not len(survey) or not len(blueprints):
             continue
-        prompts = select_prompts(check_table, survey, context_levels=contexts, conditions=conditions)
+        prompts = select_prompts(blueprints, survey, context_levels=contexts, conditions=conditions)
         written += 1
         write_text(out / f"{round_id}__{segment.replace(':', '_')}.yml", write_weval_yaml(prompts, survey))
     click.echo(f"{format_count(written, 'file')} in {out}")

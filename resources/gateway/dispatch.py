@@ -57,7 +57,7 @@ class Dispatch:
             tell: takes one line when a model or a budget ends, or a model is left alone for a while.
             settled: takes the key of each request that has a response or a failure now. Whoever gives it says by `enter` what follows.
         """
-        self._queues, self._writer, self._list_accounts, self._rules = list(queues), writer, accounts, rules
+        self._queues, self._writer, self._accounts, self._rules = list(queues), writer, accounts, rules
         self._scrub, self._take_line, self._take_settled = scrub, tell, settled
         self._changed = asyncio.Event()
         self._flight = SingleFlight(self._queues, claims, writer, self._changed.set, self._settle)
@@ -167,15 +167,15 @@ class Dispatch:
     def _send(self, queue: ModelQueue, now: float) -> bool:
         """Start one call, if the budget allows it."""
         job = queue.take(now)
-        usage = self._list_accounts.estimate(job.request, queue.state.price, queue.ceiling)
+        usage = self._accounts.estimate(job.request, queue.state.price, queue.ceiling)
         # The first call of a model whose price only its bills tell is made alone: nothing bounds what others would cost. Under a limit that
         # counts tokens, so is that of any other: its reply may show that calls use more than is estimated.
         is_early = bool(queue.in_flight) and (
             self._is_price_missing(queue) or (usage.tokens > 0 and not queue.ceiling.may_begin(queue.in_flight))
         )
-        if is_early or not self._list_accounts.reserve(queue.spec.name, usage, job.request.role):
+        if is_early or not self._accounts.reserve(queue.spec.name, usage, job.request.role):
             queue.put_back(job)
-            if self._list_accounts.reached(queue.spec.name, job.request.role):
+            if self._accounts.reached(queue.spec.name, job.request.role):
                 self._changed.set()
             return False
         job.reserved = usage
@@ -190,7 +190,7 @@ class Dispatch:
         return True
 
     def _is_price_missing(self, queue: ModelQueue) -> bool:
-        return self._list_accounts.is_price_missing(queue.spec, queue.state.price, queue.role)
+        return self._accounts.is_price_missing(queue.spec, queue.state.price, queue.role)
 
     def _handle_end(self, call: asyncio.Task[None]) -> None:
         self._calls.discard(call)
@@ -240,7 +240,7 @@ class Dispatch:
             queue.state.spent += used
             if used.unpriced and self._is_price_missing(queue):
                 self._give_up(queue, WITHOUT_BILL)
-            self._list_accounts.settle(queue.spec.name, job.reserved, used, job.request.role)
+            self._accounts.settle(queue.spec.name, job.reserved, used, job.request.role)
             self._charge_unknown(queue, job, used, bill)
 
     def _charge_unknown(self, queue: ModelQueue, job: Job, used: Usage, bill: Reply | Bill | None) -> None:
@@ -250,7 +250,7 @@ class Dispatch:
         more = queue.ceiling.take_uncounted(queue.state.price)
         if more.tokens:
             queue.state.spent += more
-            self._list_accounts.charge(queue.spec.name, more, job.request.role)
+            self._accounts.charge(queue.spec.name, more, job.request.role)
 
     def _handle_failure(self, queue: ModelQueue, job: Job, error: CallError, began: float) -> None:
         """What a failed call means for its request, its model and its provider."""
@@ -322,7 +322,7 @@ class Dispatch:
         for queue in self._queues:
             if queue.state.dead is not None:
                 self._fail_rest(queue, queue.state.dead, "error")
-            elif (limit := self._list_accounts.reached(queue.spec.name, queue.role)) is not None:
+            elif (limit := self._accounts.reached(queue.spec.name, queue.role)) is not None:
                 self._fail_rest(queue, limit, "budget")
 
     def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:

@@ -172,12 +172,12 @@ class Scrubber:
 
     def __init__(self, environ: Mapping[str, str], specs: Iterable[ModelSpec]) -> None:
         self._environ = environ
-        self._find_specs = set[str | None]()
+        self._key_names = set[str | None]()
         self.know(specs)
 
     def know(self, specs: Iterable[ModelSpec]) -> None:
         """Further models, whose keys are taken out as well."""
-        named = self._find_specs = self._find_specs | {spec.api_key_env for spec in specs}
+        named = self._key_names = self._key_names | {spec.api_key_env for spec in specs}
         self._secrets = _values(self._environ, lambda name: name in named or bool(_SECRET_NAME.search(name)))
         self._api_keys = _values(self._environ, lambda name: name in named or bool(_API_KEY_NAME.search(name)))
 

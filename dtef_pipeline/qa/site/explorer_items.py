@@ -127,7 +127,7 @@ class ItemReader:
     """Reads items of one suite."""
 
     def __init__(self, scores: QaScores, suite: SuiteScores, ways: Sequence[str]) -> None:
-        self._scores, self._build_suite = scores, suite
+        self._scores, self._suite = scores, suite
         self._places = _Places(_index_names(suite.models), _index_names(ways), _index_names(suite.scores))
 
     def read(self, batch: Sequence[BatchItem]) -> Iterator[ItemEntry]:
@@ -155,7 +155,7 @@ class ItemReader:
         if not rows.has("qa_documents") or not rows.has("qa_context"):
             return {}
         shown = "(SELECT * FROM qa_documents SEMI JOIN qa_context USING (suite, part, doc_id))"
-        found = rows.rows(shown, _DOCUMENT_ROWS.wanted, {"suite": self._build_suite.suite})
+        found = rows.rows(shown, _DOCUMENT_ROWS.wanted, {"suite": self._suite.suite})
         return {(str(row["part"]), row["doc_id"]): _build_document(row) for row in found}
 
     def _rows(self, rows: _StoredPart) -> list[StoredRow]:
@@ -166,7 +166,7 @@ class ItemReader:
         runs = f"SEMI JOIN {SHOWN_RUNS} USING ({', '.join(RUN_OF_A_PART)})" if {*RUN_OF_A_PART} <= columns else ""
         kept = "WHERE is_kept" if rows.is_large else ""
         source = f"(SELECT * FROM {rows.table} JOIN {_BATCH} USING (part, item_id) {runs} {kept})"
-        return self._scores.rows.rows(source, rows.wanted, {"suite": self._build_suite.suite}, rows.order)
+        return self._scores.rows.rows(source, rows.wanted, {"suite": self._suite.suite}, rows.order)
 
     def _collect_responses(self) -> dict[int, list[dict[str, Any]]]:
         """By item the responses, those of the best model first."""

@@ -25,14 +25,14 @@ class Found:
     def __init__(self) -> None:
         self.most = self.now = 0
         self._lock = threading.Lock()
-        self._read_together = threading.Barrier(LOOK_UPS_AT_ONCE)
+        self._barrier = threading.Barrier(LOOK_UPS_AT_ONCE)
 
     def __call__(self, handler: BaseHTTPRequestHandler, received: dict[str, Any]) -> None:
         with self._lock:
             self.now += 1
             self.most = max(self.most, self.now)
         if received["question"].startswith("together"):
-            self._read_together.wait(timeout=30)
+            self._barrier.wait(timeout=30)
         with self._lock:
             self.now -= 1
         metadata = {"FILE": received["question"], "YEAR": 2024}
