@@ -50,7 +50,7 @@ def test_readable_responses_show_no_gap_between_segments_that_are_read_unequally
 
 @pytest.mark.thorough
 def test_questions_that_three_rounds_ask_count_once() -> None:
-    """With batteries of each round by itself there are 39, and too many of the equal models are told apart."""
+    """With batteries of each round by itself there are 39, and too many of the equal models differ."""
     found = []
     for seed in range(SETS):
         world = World(SMALL, seed)
@@ -58,5 +58,5 @@ def test_questions_that_three_rounds_ask_count_once() -> None:
         surveys = world.rounds(np.random.default_rng(seed), [slice(0, None), slice(2, None), slice(2, None)])
         found.append(compared(world, surveys))
     pairs = pd.concat(found)
-    assert set(pairs["n_batteries"]) == {13}
+    assert set(pairs["n_clusters"]) == {13}
     assert (pairs["p"] < 0.05).mean() <= 0.15
