@@ -135,8 +135,8 @@ def measured(store: ResponseStore, answers: int, turn: int = 0) -> Timings:
     def timed(name: str, rows: int, work: Callable[[], object]) -> None:
         timings[name] = (rows, seconds(work))
 
-    timed("look up keys, all known", len(known), lambda: store.known(known))
-    timed("look up keys, none known", len(unknown), lambda: store.known(unknown))
+    timed("look up keys, all known", len(known), lambda: store.find_known_keys(known))
+    timed("look up keys, none known", len(unknown), lambda: store.find_known_keys(unknown))
     timed("read answers", len(known), lambda: store.responses(known))
     with Claims(store) as claims:
         timed(f"claim keys, {CLAIMED} at a time", len(unknown), lambda: [claims.claim(part) for part in parts(unknown)])

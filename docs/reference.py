@@ -18,7 +18,7 @@ from dtef_pipeline.api.description import ROLE_MEMBER, operations
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.cli import main
-from dtef_pipeline.cli.survey.columns import explained
+from dtef_pipeline.cli.survey.columns import explain_columns
 from dtef_pipeline.cli.verbs import ExplainsColumns
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
 from dtef_pipeline.tables import description
@@ -95,7 +95,7 @@ def _commands() -> list[str]:
                 "",
             ]
         if isinstance(command, ExplainsColumns) and command.table in NOT_STORED:
-            (_, columns), *_ = explained(command.table)
+            (_, columns), *_ = explain_columns(command.table)
             lines += [
                 "| column shown | meaning |",
                 "| --- | --- |",

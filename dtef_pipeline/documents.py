@@ -106,7 +106,7 @@ class Document:
         return value
 
     def section(self, name: str, model: type[_Model]) -> _Model | None:
-        """The mapping under a top-level key as a model; None where the key is absent or empty. Raises ConfigError as `checked`."""
+        """The mapping under a top-level key as a model; None where the key is absent or empty. Raises ConfigError as `validate_as`."""
         return None if self.values.get(name) is None else self.validate_as(model, self.mapping((name,)), (name,))
 
     def error(self, place: Place, message: str) -> ConfigError:
@@ -115,9 +115,9 @@ class Document:
 
     def _format_place(self, place: Place, message: str) -> str:
         line = _find_line(yaml.compose(self.text, Loader=yaml.SafeLoader), place)
-        return ": ".join(part for part in (f"{self.where}:{line}", self._named(place), message) if part)
+        return ": ".join(part for part in (f"{self.where}:{line}", self._name_member(place), message) if part)
 
-    def _named(self, place: Place) -> str:
+    def _name_member(self, place: Place) -> str:
         if len(place) < 2 or (called := self.members.get(str(place[0]))) is None:
             return format_path(place)
         name = place[1]

@@ -47,7 +47,7 @@ def write_pages(
     `is_kept`: whether a file of an earlier time stays, by its path. `put` writes a file: its full path and content. Where writing stops half
     way, nothing is removed, and what was written is in the list.
     """
-    listed = listed_pages(fs, folder)
+    listed = read_page_list(fs, folder)
     sizes: dict[str, int] = {}
     hashes = {name: found for name, found in listed.items() if is_kept(name)}
     try:
@@ -70,7 +70,7 @@ def find_site_folder(warehouse: Warehouse) -> str:
 
 def make_foreign_check(fs: pafs.FileSystem, folder: str) -> Callable[[str], bool]:
     """Whether a file of that name lies in the folder that no report has written: it is not in the list, and has not the mark of a page."""
-    listed = listed_pages(fs, folder)
+    listed = read_page_list(fs, folder)
 
     def is_foreign(name: str) -> bool:
         path = f"{folder}/{name}"
@@ -93,9 +93,13 @@ def _remove(fs: pafs.FileSystem, folder: str, listed: Mapping[str, str]) -> list
     return removed
 
 
-def listed_pages(fs: pafs.FileSystem, folder: str) -> dict[str, str]:
+def read_page_list(fs: pafs.FileSystem, folder: str) -> dict[str, str]:
     """The hash of each file that was written into a folder, by its path there; nothing without a list, or where it is none of ours."""
-    path = f"{folder}/{PAGES_LIST}"
+    return {name: value for name, value in read_texts(fs, f"{folder}/{PAGES_LIST}").items() if _is_inside(name)}
+
+
+def read_texts(fs: pafs.FileSystem, path: str) -> dict[str, str]:
+    """The texts of a JSON object by name; nothing where there is no such file, or where it holds something else."""
     if fs.get_file_info(path).type != pafs.FileType.File:
         return {}
     with fs.open_input_stream(path) as stream:
@@ -105,7 +109,7 @@ def listed_pages(fs: pafs.FileSystem, folder: str) -> dict[str, str]:
     except ValueError:
         return {}
     pairs = found.items() if isinstance(found, dict) else ()
-    return {name: value for name, value in pairs if isinstance(value, str) and _is_inside(name)}
+    return {name: value for name, value in pairs if isinstance(value, str)}
 
 
 def _is_inside(name: str) -> bool:

@@ -15,7 +15,7 @@ import dtef_pipeline
 from dtef_pipeline.families import SHARED_TABLES
 from dtef_pipeline.identity import digest
 from dtef_pipeline.site.paths import board_page
-from resources.site_writer import SiteWriteResult, find_site_folder, listed_pages, write_pages
+from resources.site_writer import SiteWriteResult, find_site_folder, read_page_list, read_texts, write_pages
 
 if TYPE_CHECKING:
     from dtef_pipeline.site.family_view import FamilySite
@@ -36,7 +36,7 @@ def write_site(warehouse: Warehouse, instead: Iterable[FamilySite] = ()) -> Site
 
     def write(connection: duckdb.DuckDBPyConnection) -> SiteWriteResult:
         now = _fingerprints(warehouse, connection, sites)
-        kept = {name for name in _unchanged(warehouse, now) if _is_whole(warehouse, name)}
+        kept = {name for name in _find_unchanged(warehouse, now) if _is_whole(warehouse, name)}
         # Where writing stops half way, the other families are made again the next time.
         _store(warehouse, {name: now[name] for name in kept})
         pages = make_site(connection, sites, kept)
@@ -80,23 +80,15 @@ def _program() -> Iterator[tuple[object, ...]]:
             yield path.relative_to(root).as_posix(), stat.st_size, stat.st_mtime_ns
 
 
-def _unchanged(warehouse: Warehouse, now: Mapping[str, str]) -> Iterator[str]:
-    path = f"{find_site_folder(warehouse)}/{_FINGERPRINTS_FILE}"
-    if warehouse.fs.get_file_info(path).type != pafs.FileType.File:
-        return
-    with warehouse.fs.open_input_stream(path) as stream:
-        text = stream.read()
-    try:
-        stored = json.loads(text)
-    except ValueError:
-        return
-    yield from (name for name in now if isinstance(stored, dict) and stored.get(name) == now[name])
+def _find_unchanged(warehouse: Warehouse, now: Mapping[str, str]) -> Iterator[str]:
+    stored = read_texts(warehouse.fs, f"{find_site_folder(warehouse)}/{_FINGERPRINTS_FILE}")
+    yield from (name for name in now if stored.get(name) == now[name])
 
 
 def _is_whole(warehouse: Warehouse, family: str) -> bool:
     """Whether every page of the family that was written is there still."""
     folder = find_site_folder(warehouse)
-    wanted = {name for name in listed_pages(warehouse.fs, folder) if _family_of(name) == family}
+    wanted = {name for name in read_page_list(warehouse.fs, folder) if _family_of(name) == family}
     selector = pafs.FileSelector(f"{folder}/{family}", allow_not_found=True, recursive=True)
     there = {one.path for one in warehouse.fs.get_file_info(selector)}
     return board_page(family) in wanted and all(f"{folder}/{name}" in there for name in wanted)

@@ -49,7 +49,7 @@ _UNFORESEEN = Foreseen()
 class NoResponses:
     """A response store that is not there yet."""
 
-    def known(self, keys: Iterable[str]) -> set[str]:
+    def find_known_keys(self, keys: Iterable[str]) -> set[str]:
         return set()
 
     def responses(self, keys: Iterable[str], columns: Sequence[str] = ()) -> pa.Table:
@@ -154,10 +154,10 @@ class _Planner:
             self._lengths[stage.name] = compute_mean_lengths(self.outside.warehouse, stage.replies.lengths)
         usual = self._lengths[stage.name].get(request.model.variant + foreseen.way)
         if usual is None:
-            usual = self._assumed_tokens(stage, request, foreseen)
+            usual = self._assume_tokens(stage, request, foreseen)
         return min(float(usual), _estimate_max_tokens(request))
 
-    def _assumed_tokens(self, stage: Stage, request: Request, foreseen: Foreseen) -> float:
+    def _assume_tokens(self, stage: Stage, request: Request, foreseen: Foreseen) -> float:
         """The same where no reply is known; notes that it is assumed."""
         name = self.row(stage, request, foreseen).name
         if foreseen.usual_tokens is not None:
@@ -291,7 +291,7 @@ class _Partition:
         """Count the requests; what makes the tables."""
         self.planner.found.sizes[stage.name] += plan.size
         requests, foreseen = list(plan.requests()), plan.foresee()
-        known = self.planner.store.known(request.key for request in requests)
+        known = self.planner.store.find_known_keys(request.key for request in requests)
         for request in requests:
             reply = foreseen.get(request.key, _UNFORESEEN)
             if self.count(stage, request, reply, is_stored=request.key in known):

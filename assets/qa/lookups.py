@@ -67,9 +67,11 @@ class LookUpCache:
             rows[key.lookup_id].append(row)
         return StoredLookUps({text: _choose_last_success(rows[_hash_lookup(text, k, where)]) for text in texts})
 
-    def expected(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> StoredLookUps:
-        """What `made` would give without asking anybody: nothing where the server that is set now was not asked yet, or failed. Without a server
-        as `kept`. Raises ConfigError for an address that is none."""
+    def list_expected(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> StoredLookUps:
+        """What `fetch_missing` would return without a request: nothing where the present server was not asked yet, or failed.
+
+        Without a server it returns what `find_cached` does. Raises ConfigError for an invalid address.
+        """
         if settings.socioscope_url is None:
             return self.find_cached(texts, k, where)
         server = find_look_up_server(settings).where
@@ -79,8 +81,11 @@ class LookUpCache:
             {text: _parse_retrieval(self._rows[key]) if self._is_found(key) else waiting for text, key in keys.items()}
         )
 
-    def made(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> StoredLookUps:
-        """What is `kept`, after the server was asked for what it did not find before. Raises ConfigError as `open_retrieval_server`."""
+    def fetch_missing(self, settings: Settings, texts: Sequence[str], k: int, where: Mapping[str, str | int]) -> StoredLookUps:
+        """What `find_cached` returns, after the server was asked for what it had not found before.
+
+        Raises ConfigError as `open_retrieval_server`.
+        """
         server = open_retrieval_server(settings)
         wanted = {_LookUp(_hash_lookup(text, k, where), server.where): text for text in texts}
         self._count_from_now_on([key for key in wanted if self._is_found(key)])

@@ -187,7 +187,7 @@ def _build_prompt_maker(inputs: Inputs) -> _Make:
     vectors, look_ups = VectorCache(warehouse, inputs.key), LookUpCache(warehouse, inputs.key)
 
     def make(how: AskSettings, *, asks: bool) -> PromptTables:
-        ask = look_ups.expected if inputs.is_dry else look_ups.made
+        ask = look_ups.list_expected if inputs.is_dry else look_ups.fetch_missing
         look_up = partial(ask, environment) if asks else look_ups.find_cached
         made = build_part_prompts(items, examples, documents, how, vectors, look_up)
         if not inputs.is_dry:
@@ -277,7 +277,7 @@ def judge_limits(store: Store, settings: QaSettings) -> Limits:
     arbiter = resolve_run_arbiter(load_store_models(store), settings)
     if arbiter is None or arbiter.daily_budget is None:
         return Limits()
-    daily = DailyBudget(arbiter.daily_budget, lambda: store.responses.spent("judge", _midnight()))
+    daily = DailyBudget(arbiter.daily_budget, lambda: store.responses.sum_spent("judge", _midnight()))
     return Limits({"judge": daily}, settings.allow_unpriced)
 
 

@@ -49,7 +49,7 @@ from dagster._core.errors import DagsterUserCodeUnreachableError
 # Replaced by: a public way to log an event with metadata that concerns no asset.
 from dagster._core.events import DagsterEventBatchMetadata, EngineEventData
 
-# Starts the processes that mirror a step's output. Replaced by: as `deaf_mirrors` below.
+# Starts the processes that mirror a step's output. Replaced by: as `shield_output_mirrors` below.
 from dagster._core.execution import compute_logs
 
 # Selects the backfills that are at work. Replaced by: the same name in `dagster`.

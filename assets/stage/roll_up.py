@@ -30,7 +30,8 @@ def publish(
 ) -> dict[str, pa.Table]:
     """Write the tables that `make` returns by name; what was written.
 
-    `columns`: what is read of which table, first of the one that must be there; `coded`: as in `hold`. `options`: the board's options, by
+    `columns`: what is read of which table, first of the one that must be there; `coded`: as in `copy_into_memory`. `options`: the board's
+    options, by
     the targets; `family`: whose part of tables over all families it is. Raises WarehouseError before anything is scored.
     """
     first = next(iter(columns))

@@ -162,7 +162,7 @@ class CallTable:
         failures: Mapping[str, Failure],
         served: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> pa.Table:
-        """The rows of a language model, as `settled` makes them. `served`: as `requests` takes it."""
+        """The rows of a language model, as `settle_rows` makes them. `served`: as `requests` takes it."""
         return self.settle_rows(self.asked(prompts, model, draws, snapshot, served).rows, responses, failures)
 
     def settle_rows(self, rows: pa.Table, responses: pa.Table, failures: Mapping[str, Failure]) -> pa.Table:

@@ -195,7 +195,7 @@ def encode_stored_vectors(vectors: Vectors) -> str:
 
 
 def decode_stored_vectors(text: str) -> Vectors:
-    """The vectors that `packed` made a text of. Raises ValueError for any other text."""
+    """The vectors that `encode_stored_vectors` made a text of. Raises ValueError for any other text."""
     try:
         content = json.loads(text)
         flat = np.frombuffer(base64.b64decode(content["float32"], validate=True), "<f4")

@@ -48,7 +48,7 @@ def copy_into_memory(
 
 @contextmanager
 def open_memory_copy(connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to what `hold` copied, to be used as one to the tables themselves."""
+    """A connection to what `copy_into_memory` copied, to be used as one to the tables themselves."""
     with connection.cursor() as own:
         own.execute(f"SET search_path = '{_SCHEMA}'")
         yield own

@@ -79,7 +79,7 @@ def compare_pairs(
 
 
 def add_model_columns(found: pd.DataFrame, models: pd.DataFrame, left: Codes, right: Codes) -> pd.DataFrame:
-    """`found`, as of `paired`, with the columns of `models` for the model that a row is seen from, and `other_...` for the other one."""
+    """`found`, as of `compare_pairs`, with the columns of `models` for the model that a row is seen from, and `other_...` for the other one."""
     turned = found["turned"].to_numpy()
     sides = {"": np.where(turned, right, left), "other_": np.where(turned, left, right)}
     named = {
@@ -98,7 +98,7 @@ def compare_models(
     alike: bool = False,
     margin: float = MARGIN,
 ) -> pd.DataFrame:
-    """One row per two models that share an item, the better one first: the columns of `paired`, `n_items`, both models, and the verdict.
+    """One row per two models that share an item, the better one first: the columns of `compare_pairs`, `n_items`, both models, and the verdict.
 
     `models` (models,) names them; `scores`, `cluster` and `weight` as of `sum_shared_items`; `alike`: each cluster counts once, by its mean.
     Intervals (95 %) and `p` take clusters as what is independent. `p_adjusted` is adjusted over all pairs (Holm 1979).

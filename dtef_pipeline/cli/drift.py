@@ -113,7 +113,7 @@ def _show_verdicts(
     try:
         scored = list_scored_rounds(warehouse, rounds) if rounds or by != "model" else ()
     except ConfigError as error:
-        return _without_series(str(error), fail_on)
+        return _handle_no_series(str(error), fail_on)
     shown = warehouse.rows(subject.judged_again.table) if subject.judged_again else pa.table({})
     if by == "model":
         checks = _model_checks(warehouse, subject, rounds, shown, options)
@@ -122,7 +122,7 @@ def _show_verdicts(
     # Of models alone, there is a row of each that has no snapshot that counts.
     is_late = by == "model" and bool(options.since) and checks["latest_snapshot"].null_count == len(checks)
     if not len(checks) or is_late:
-        return _without_series(_why_no_series(warehouse, family, options), fail_on)
+        return _handle_no_series(_why_no_series(warehouse, family, options), fail_on)
     code = _print_verdicts(checks, family, fail_on, output)
     if output == "table" and by == "model":
         judges = _judges_lines(subject, shown, options, checks.to_pylist()) if subject.judged_again else ()
@@ -160,7 +160,7 @@ def _round_checks(warehouse: Warehouse, subject: Subject, rounds: Sequence[str],
     return checks.drop_columns(["segment"]) if by == "round" else checks
 
 
-def _without_series(problem: str, fail_on: str | None) -> int:
+def _handle_no_series(problem: str, fail_on: str | None) -> int:
     """The exit code where there is nothing to compare. Raises NothingToShowError unless `fail_on` asks for a code."""
     if not fail_on:
         raise NothingToShowError(problem)

@@ -43,7 +43,7 @@ class CommandFamily:
     """What `board --by` chooses among."""
     cuts: Cuts = field(default_factory=dict)
     """Of the table of its board."""
-    rows: Callable[..., pd.DataFrame] = lambda warehouse, family, view, parts: stored_view(warehouse, family, view)
+    rows: Callable[..., pd.DataFrame] = lambda warehouse, family, view, parts: make_stored_view(warehouse, family, view)
     """The rows of a view: (warehouse, this record, view, patterns of partitions, and options that only it has). Usually as stored."""
     lines: Callable[[Warehouse, BoardView, pd.DataFrame, Sequence[str]], Iterable[str]] = lambda warehouse, view, rows, parts: ()
     """What is to be known of a whole view, given its rows and the patterns of partitions."""
@@ -90,7 +90,7 @@ def show_view(
         warn_mixed(warehouse, family.stored.responses, remedy=family.remedy)
 
 
-def stored_view(warehouse: Warehouse, family: CommandFamily, view: BoardView) -> pd.DataFrame:
+def make_stored_view(warehouse: Warehouse, family: CommandFamily, view: BoardView) -> pd.DataFrame:
     """The rows of a view, as a roll-up stored them. Raises WarehouseError where none did."""
     require_rolled_up(warehouse, family.name, view.table, family.stored.scored)
     return view_frame(family, view, warehouse.rows(view.table, **build_family_levels(view.table, family.name)))

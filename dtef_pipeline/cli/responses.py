@@ -130,7 +130,7 @@ def _build_prompts(warehouse: Warehouse, how: AskSettings, key: str, rows: pa.Ta
     examples, documents = (warehouse.rows(name, **at) for name in ("qa_examples", "qa_documents"))
     vectors, look_ups = VectorCache(warehouse, key), LookUpCache(warehouse, key)
     return build_part_prompts(
-        rows, examples, documents, how, vectors, partial(look_ups.expected, Settings.read_environment())
+        rows, examples, documents, how, vectors, partial(look_ups.list_expected, Settings.read_environment())
     ).qa_prompts
 
 

@@ -66,9 +66,9 @@ class ExplainsColumns(click.Command):
         super().format_epilog(ctx, formatter)
         if not self.table:
             return
-        from dtef_pipeline.cli.survey.columns import explained
+        from dtef_pipeline.cli.survey.columns import explain_columns
 
-        for title, columns in explained(self.table):
+        for title, columns in explain_columns(self.table):
             with formatter.section(title):
                 formatter.write_dl(list(columns.items()))
 

@@ -116,7 +116,7 @@ def _choose_nearest(found: Sequence[tuple[int, Change]], first: int | None) -> l
 def find_item_changes(snapshots: Sequence[Snapshot], labels: pd.DataFrame, subject: Subject, first: int | None) -> list[Change]:
     """What was asked otherwise from one snapshot to the next: a change each of prompts, truth, metric and panel (which items were asked).
 
-    The one nearest to snapshot `first`; where that is None, the first there is. `labels`: as for `differences`.
+    The one nearest to snapshot `first`; where that is None, the first there is. `labels`: as for `find_differences`.
     """
     by_what: dict[str, list[tuple[int, Change]]] = {}
     for at, (before, after) in enumerate(pairwise(snapshots), start=1):
@@ -160,7 +160,7 @@ def find_differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, su
 
 
 def describe_break(label: str, whats: Sequence[str], subject: Subject) -> str:
-    """Why earlier snapshots are not compared with one and those after it. `whats`: of the changes that `differences` found with it."""
+    """Why earlier snapshots are not compared with one and those after it. `whats`: of the changes that `find_differences` found with it."""
     second = subject.keys.space[1]
     reasons = {
         subject.truth: f"was scored against other {subject.truths}",

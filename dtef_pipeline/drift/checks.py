@@ -19,7 +19,7 @@ from dtef_pipeline.asking.snapshot_order import among, sort_labels
 from dtef_pipeline.drift.changes import format_break
 from dtef_pipeline.drift.night import Night, Scores, compute_night
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, of_one_snapshot
+from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, judge_single_snapshot
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import PARTITION_DRIFT
@@ -89,7 +89,8 @@ def drift_checks(
     """Verdicts with the levels of the space and the columns PARTITION_DRIFT, one row per model variant, way of asking and prompt set.
 
     `scores`: has the columns `list_needed_columns`. `levels`: the levels of the space that separate series: 2, one series per partition; 1, one
-    over all partitions of a first level, with null in the column of the second. `clusters`: as in `subject.linked`; None: each item is its own
+    over all partitions of a first level, with null in the column of the second. `clusters`: as in `subject.query_clusters`; None: each
+    item is its own
     cluster. Snapshots are compared when they asked the same prompts and were scored against the same truths by the same metric (one prompt
     set). Rows that the keys leave out are ignored. `watched`: how many tables like this one are watched together; all their series share
     `options.alpha` evenly. `order`: the order of all snapshots (`snapshot_order`); None: derived from `scores`.
@@ -101,7 +102,7 @@ def drift_checks(
     found: list[_Series] = []
     for keys, places in _iterate_groups(frame, (*subject.keys.space[:levels], *subject.keys.series)):
         if asked.has_one_snapshot(places):
-            found.append(asked.of_one_snapshot(keys, places))
+            found.append(asked.describe_single_snapshot(keys, places))
         else:
             found += _split_prompt_sets(keys, frame.iloc[places], asked, places, subject, order)
     threshold = options.threshold(watched * sum(one.compared for one in found))
@@ -179,14 +180,14 @@ class _Asked:
         snapshots = self._codes[places, 0]
         return bool((snapshots == snapshots[0]).all())
 
-    def of_one_snapshot(self, keys: dict[str, Any], places: Codes) -> _Series:
+    def describe_single_snapshot(self, keys: dict[str, Any], places: Codes) -> _Series:
         """A series without anything to compare: no score is looked at, but whether there is one."""
         ((label, (_, prompt_set)),) = self.tests(places).items()
         known = places[(self._codes[places][:, [2, 3]] >= 0).all(axis=1)]
         item = self._codes[known, 2] * len(self._labels[3]) + self._codes[known, 3]
         items, scored = np.unique(item), np.unique(item[self._scored[known]])
         is_timed = bool(self._timed[places].any()) or snapshot_time(label, None) is not None
-        rule = of_one_snapshot(len(items), len(scored), is_timed=is_timed, temperature=self.temperature(places))
+        rule = judge_single_snapshot(len(items), len(scored), is_timed=is_timed, temperature=self.temperature(places))
         return _Series(keys, prompt_set, Scores(pd.DataFrame()), [label], rule, None)
 
     def temperature(self, places: Codes) -> float | None:

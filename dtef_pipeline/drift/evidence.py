@@ -1,6 +1,7 @@
 """Evidence that a series of nightly means has shifted: an e-process for a step at an unknown night, valid for nights that resemble each other.
 
-Without a shift the means are Gaussian with an unknown mean, an unknown spread and one of several correlations (`ways`), nobody knows which.
+Without a shift the means are Gaussian with an unknown mean, an unknown spread and one of several correlations (`build_dependences`),
+nobody knows which.
 The e-value is a ratio of marginal likelihoods of what neither mean nor spread changes: on top that of a step at any night so far, averaged
 over its night, its size in spreads (Gönen et al. 2005, The American Statistician 59:252) and the correlation; below, the largest of those
 without a step. Whichever correlation holds, the ratio stays below a test martingale (Hendriksen, de Heide & Grünwald 2021, Bayesian Analysis

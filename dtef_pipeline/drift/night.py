@@ -131,7 +131,8 @@ def compute_night(models: Mapping[str, Paired], order: Sequence[str], *, baselin
     """Whether the models moved together. `models`: by name, each against its own baseline. `order`: of all snapshots, in time.
 
     The verdict is `watch` at most: nothing of these nights stood still to compare them with. The shift is dated where the evidence on the middle
-    of the models (`_middle`), of the snapshots that have two or more, reaches the threshold, and more than two thirds of the models moved that
+    of the models (`_compute_middle`), of the snapshots that have two or more, reaches the threshold, and more than two thirds of the
+    models moved that
     way, by half of the common shift at least: else it is the drift of some.
     """
     if len(models) < 2:

@@ -49,7 +49,7 @@ def find_unsent(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
 
 
 def mark_sent(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
-    """`checks` once all of `unsent` has arrived. That all is well counts as sent only where another verdict was sent before."""
+    """`checks` once all of `find_unsent` has arrived. That all is well counts as sent only where another verdict was sent before."""
     rows = checks.to_pylist()
     return _set_sent(
         checks,

@@ -135,13 +135,13 @@ class Standing:
     def words(self) -> list[str]:
         """The verdicts on the other panels, and how long the one that is shown stays."""
         stays = [] if self.is_late else [f"this verdict stays until it is accepted with --since {self.others[-1].since()}"]
-        return [*(one.words() for one in self._named()), *stays]
+        return [*(one.words() for one in self._list_named_panels()), *stays]
 
     def named(self) -> set[str]:
         """The snapshots that `words` names."""
-        return {label for one in self._named() for label in one.labels}
+        return {label for one in self._list_named_panels() for label in one.labels}
 
-    def _named(self) -> list[JudgedPanel]:
+    def _list_named_panels(self) -> list[JudgedPanel]:
         """Where there is no verdict, only what was asked again too soon; nothing of a panel in between that did not move."""
         moved = [*self.others, *(one for one in self.aside if one.word in NEWS)] if self.shown.word else []
         return [*moved, *self.close]

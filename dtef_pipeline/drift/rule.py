@@ -108,7 +108,7 @@ def is_large(lowest: float, gap: float) -> bool:
     return gap >= MIN_GAP - _ROUNDING and gap >= MIN_RELATIVE_GAP * lowest - _ROUNDING
 
 
-def of_one_snapshot(items: int, scored: int, *, is_timed: bool, temperature: float | None) -> DriftVerdict:
+def judge_single_snapshot(items: int, scored: int, *, is_timed: bool, temperature: float | None) -> DriftVerdict:
     """What `apply_drift_rule` says of a single snapshot with `items`, so many of them `scored`: there is nothing to compare."""
     counts = items > 0 and scored / items >= MIN_ANSWERED
     hours = 0.0 if counts and is_timed else None

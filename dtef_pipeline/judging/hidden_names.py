@@ -4,7 +4,7 @@ A name counts in any case and form: with accents, invisible or look-alike charac
 parts. Longer names go first, and with a name goes what its maker and the maker's models are called.
 
 Analysts (`collect_hidden_names`) read [model], [company] and [provider]; names that are spelled letter by letter are hidden too. Reviewers
-(`blinding`)
+(`build_blinding`)
 read [model] in place of whole words alone: a word that only holds a name (coherent, of Cohere; GPT-40, of GPT-4) stays, and so does an
 everyday word (Together, Command, Opus) that is not written as a name. The texts of the two differ, because stored requests to analysts and
 votes of reviewers rest on each.
@@ -443,7 +443,7 @@ class ScrubbedText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Blinding:
-    """The names that no reviewer may read, made by `blinding`; the longest first."""
+    """The names that no reviewer may read, made by `build_blinding`; the longest first."""
 
     sure: tuple[Name, ...]
     """Names that are names wherever they stand."""
@@ -548,7 +548,7 @@ def _sort_by_length(spellings: Iterable[Name]) -> tuple[Name, ...]:
 def list_names_of_model(name: str, variant: str) -> tuple[str, ...]:
     """What would give a model away: its name, its string with and without provider and settings, and what its maker is called.
 
-    What else its maker and the maker's models are called is added where texts are blinded (`blinding`).
+    What else its maker and the maker's models are called is added where texts are blinded (`build_blinding`).
     """
     return tuple(sorted(set(_iterate_names_of_model(name, variant))))
 

@@ -52,7 +52,7 @@ Reply in exactly this form, with nothing before or after it:
 _PAIR_CONTRACT = 1
 """Part of the name under which a judge's votes are stored. It stays, so that no pair gets a second vote of the same judge."""
 _LONGEST_MODEL_SHOWN = 200
-"""As long as `judging_model` reads."""
+"""As long as `find_judging_model` reads."""
 _PAIR_CLOSING = "Which text is the better reply? Answer in the form that was described."
 _SAID_IN_ORDERS = re.compile(r"\[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\] \[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\]")
 

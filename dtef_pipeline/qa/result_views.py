@@ -10,7 +10,7 @@ RETRIEVAL_STAGE_TABLE = "qa_retrieval"
 """Not made by a roll-up: its means are taken when they are shown."""
 
 
-def _ranked(name: str, shows: str, level: str = "", *beside: str, needs: str = _NEEDS_QA_SCORES) -> BoardView:
+def _make_ranked_view(name: str, shows: str, level: str = "", *beside: str, needs: str = _NEEDS_QA_SCORES) -> BoardView:
     """A cut of the board. `level`: the column that its rows are cut by, within a suite; `beside`: columns that only it has."""
     return BoardView(
         (
@@ -43,14 +43,14 @@ def _ranked(name: str, shows: str, level: str = "", *beside: str, needs: str = _
 
 
 QA_VIEWS = (
-    _ranked(
+    _make_ranked_view(
         "overall",
         "each model's mean score in a suite: over items, and over subjects or transcripts (macro)",
         "",
         *("macro_score", "n_parts"),
     ),
-    _ranked("part", "the same in each part of a suite, such as a subject", "part"),
-    _ranked(
+    _make_ranked_view("part", "the same in each part of a suite, such as a subject", "part"),
+    _make_ranked_view(
         "cluster",
         "the same for each transcript or subject",
         "cluster",

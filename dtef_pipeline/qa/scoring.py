@@ -72,7 +72,7 @@ class JudgeRecord(NamedTuple):
     """What it looked at: each is a metric of its own, beside their mean."""
 
     @property
-    def measured_by_text(self) -> str:
+    def scorer_text(self) -> str:
         """What `measured_by` says of it."""
         label = self.snapshot if self.snapshot != JUDGE_SNAPSHOT else ""
         return ", ".join(filter(None, (f"{JUDGE_SCORER} {ARBITER_VERSION}", self.variant, "+".join(self.evaluators), label)))
@@ -82,7 +82,7 @@ class JudgeRecord(NamedTuple):
         return [self.measure(metric) for metric in (JUDGED_METRIC, *self.evaluators)]
 
     def measure(self, metric: str = JUDGED_METRIC) -> Measure:
-        return Measure(JUDGE_SCORER, ARBITER_VERSION, metric, self.measured_by_text)
+        return Measure(JUDGE_SCORER, ARBITER_VERSION, metric, self.scorer_text)
 
     def own(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Its rows among those of a response."""
@@ -141,7 +141,7 @@ class PartScoring:
 
     def is_left_out(self, place: int, measure: Measure) -> bool:
         """Whether the sample of the judge that a measure is of leaves out a response that there is not."""
-        judge = next((one for one in self.judges if one.measured_by_text == measure.measured_by), None)
+        judge = next((one for one in self.judges if one.scorer_text == measure.measured_by), None)
         rows = judge.own(self.judgements.get(self.keys[place], ())) if judge else ()
         return bool(rows) and all(row["reason"] == SKIPPED_SAMPLE for row in rows)
 
@@ -165,7 +165,7 @@ class PartScoring:
         """The same for all scorers that grade by type: items of several types make one mean."""
         graded = [scorer for name, scorer in self.registry.items() if name not in _METRIC_OF]
         lexicons = sorted({found for one in graded if (found := find_lexicon_name(one, self.settings))})
-        reader = next((judge.measured_by_text for judge in self.judges if RATIONALE in judge.evaluators), None)
+        reader = next((judge.scorer_text for judge in self.judges if RATIONALE in judge.evaluators), None)
         graded_by = [f"by type {max(one.version for one in graded)}", *(f"lexicon {found}" for found in lexicons)]
         return ", ".join([*graded_by, *([f"reasons by {reader}"] if reader else [])])
 

@@ -92,7 +92,9 @@ def count_decimals(value: float, low: float = math.nan, high: float = math.nan) 
 
 
 def format_decimals(value: float, places: int, *, sign: str = "") -> str:
-    """A number to so many decimals (as of `decimals`), thousands apart; `sign` + shows that of positive numbers too, never one of a zero."""
+    """A number to so many decimals (as of `count_decimals`), thousands apart; `sign` + shows that of positive numbers too, never one of a
+    zero.
+    """
     rounded = round(value, places) + 0.0
     return f"{rounded:{sign if rounded else ''},.{max(places, 0)}f}"
 

@@ -51,7 +51,7 @@ class FunctionScore:
     """Why it is unscored: one of the reasons of this module, to count by; None: it is scored."""
 
     @property
-    def inverted_score(self) -> FunctionScore:
+    def complement(self) -> FunctionScore:
         """1 minus the score; what is unscored stays unscored."""
         return self if self.score is None else FunctionScore(1 - self.score, self.explanation)
 
@@ -494,7 +494,7 @@ def _ignore_context(score: ScoreText) -> ReadyFunction:
 def _prepare_text_function(name: str, argument: Any, engine: ScriptHost | None) -> ScoreText:
     if name in _NEGATED:
         positive = _prepare_text_function(_NEGATED[name], argument, engine)
-        return lambda text: positive(text).inverted_score
+        return lambda text: positive(text).complement
     if name == "tool_args_match" and isinstance(argument["where"], str):
         return lambda text: call_script_score(argument, text, engine)
     return _OF_TEXT[name](argument)

@@ -104,7 +104,7 @@ def compute_similarities_to_ideal(responses: pd.DataFrame, ideals: pd.DataFrame)
 
 
 def iterate_prompt_matrices(responses: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[PromptMatrix]:
-    """The matrix of each prompt that has responses, in the order of their keys; tables as of `similarities`."""
+    """The matrix of each prompt that has responses, in the order of their keys; tables as of `compute_similarities_to_ideal`."""
     rows, wanted, of_prompt = _order_similarity_inputs(responses, ideals)
     last = rows[list(PROMPT_KEYS)].drop_duplicates().merge(wanted, "inner", of_prompt, validate="many_to_one")
     texts = pd.concat([rows, last.reindex(columns=rows.columns)], ignore_index=True)

@@ -9,7 +9,7 @@ import duckdb
 
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.site.content import DataFile, Link, Page
-from dtef_pipeline.site.contents import SiteContents, shown_sites
+from dtef_pipeline.site.contents import SiteContents, choose_shown_sites
 from dtef_pipeline.site.data_page import build_method_page, data_page
 from dtef_pipeline.site.drift_page import drift_page
 from dtef_pipeline.site.family_view import FamilySite
@@ -47,7 +47,7 @@ def build_site_files(
 
 def navigation_names(connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> list[str]:
     """What the navigation of every page depends on: which families are shown, and whether there are votes."""
-    shown = [one.family for one in shown_sites(connection, families)]
+    shown = [one.family for one in choose_shown_sites(connection, families)]
     return [*shown, *(["preference"] if has_votes(connection) else [])]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,7 +63,7 @@ class SiteContents:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> None:
         self.rows = StoredRows(connection)
-        self.families = [FamilyEntry(one, one.read(connection)) for one in shown_sites(connection, families)]
+        self.families = [FamilyEntry(one, one.read(connection)) for one in choose_shown_sites(connection, families)]
         self._tables: dict[tuple[str, str], pd.DataFrame] = {}
 
     @cached_property
@@ -84,22 +84,19 @@ class SiteContents:
         """The families that have a model on a board."""
         return [one for one in self.families if one.find_board_row(model)]
 
-    def table(self, name: str, family: str) -> pd.DataFrame:
-        """The rows of a table over all families; a model of several variants is called by its variant. Empty without the table."""
-        frame = self._stored(name, family)
+    def table(self, name: str, family: FamilyEntry) -> pd.DataFrame:
+        """A family's rows of a table over all families; a model of several variants is called by its variant. Empty without the table."""
+        frame = self._read_rows(name, family.name)
         if "way" in frame and len(frame):
-            frame = frame.assign(way=frame["way"].map(self._watched_words(family)))
+            frame = frame.assign(way=frame["way"].map(family.site.describe_watched_way))
         return rename_variants(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
-
-    def _watched_words(self, family: str) -> Callable[[str], str]:
-        return next((one.site.watched_words for one in self.families if one.name == family), str)
 
     def comparisons(self, family: str) -> pd.DataFrame:
         """The comparisons of a family's models, on items that are a fair test."""
-        found = self._stored("comparisons", family)
+        found = self._read_rows("comparisons", family)
         return found[found["targets"].ne("all")] if len(found) else found
 
-    def _stored(self, name: str, family: str) -> pd.DataFrame:
+    def _read_rows(self, name: str, family: str) -> pd.DataFrame:
         if (name, family) not in self._tables:
             self._tables[name, family] = self.rows.frame(name, {"family": family})
         return self._tables[name, family]
@@ -111,7 +108,7 @@ class SiteContents:
 
     def _drift_of(self, family: FamilyEntry) -> pa.Table:
         found = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "way"))
-        words = [one if one is None else family.site.watched_words(one) for one in found["way"].to_pylist()]
+        words = [one if one is None else family.site.describe_watched_way(one) for one in found["way"].to_pylist()]
         return found.set_column(found.schema.get_field_index("way"), "way", pa.array(words, pa.string()))
 
     @cached_property
@@ -137,7 +134,7 @@ class SiteContents:
         return [*(one.link for one in self.families), *(Link(*one) for one in others)]
 
 
-def shown_sites(connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> list[FamilySite]:
+def choose_shown_sites(connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> list[FamilySite]:
     """Those of families that have something to show."""
     rows = StoredRows(connection)
 

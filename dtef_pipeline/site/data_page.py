@@ -38,7 +38,7 @@ def data_page(contents: SiteContents) -> Page:
 
 
 def _count_calls(contents: SiteContents) -> int:
-    return sum(int(frame["answered"].sum()) for one in contents.families if len(frame := contents.table("costs", one.name)))
+    return sum(int(frame["answered"].sum()) for one in contents.families if len(frame := contents.table("costs", one)))
 
 
 def _build_family_sections(contents: SiteContents, family: FamilyEntry) -> Iterator[Section]:
@@ -46,7 +46,7 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry) -> Itera
         yield Section(
             f"{family.name}-{section.id}", f"{family.site.title}: {section.title}", section.blocks, section.answer, section.how
         )
-    costs = contents.table("costs", family.name)
+    costs = contents.table("costs", family)
     spent = sum_costs(costs, ["model", "role", "first_level", "snapshot"])
     rows = [{**row, "first_level": family.part_title(str(row["first_level"]))} for row in spent]
     asked = Table("What models were asked, and what it cost", _ASKED_COLUMNS, rows, first=20)

@@ -189,7 +189,7 @@ def _build_verdict_row(contents: SiteContents, row: Mapping[str, Any], subject: 
 
 def build_timelines(contents: SiteContents, family: FamilyEntry, rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     """The timelines of series: those that moved in sight, the others folded."""
-    series = contents.table("drift_series", family.name)
+    series = contents.table("drift_series", family)
     if not len(series):
         return
     drawn = [(row, own) for row in rows if len(own := _select_series(series, row)) > 1]
@@ -230,7 +230,7 @@ def build_series_chart(series: pd.DataFrame) -> Chart:
 
 
 def _build_rule_blocks(contents: SiteContents, family: FamilyEntry) -> Iterator[Block]:
-    found = contents.table("drift_rule", family.name)
+    found = contents.table("drift_rule", family)
     flagged = found[found["flagged"].eq(True)] if len(found) else found
     if len(flagged):
         ranked = flagged.sort_values(["gap", "partition", "model_variant", "way"], ascending=[False, True, True, True])

@@ -145,9 +145,9 @@ class FamilySite:
     """What a partition is called, or a value of its first level: `GD4, Kenya` for `GD4/country:kenya`."""
     metric_words: Callable[[str], str] = str
     """What a metric is called: one of its scores, or one of `metrics`."""
-    asked_words: Callable[[str, str], str] = lambda level, condition: ", ".join(filter(None, (level, condition)))
+    describe_asking: Callable[[str, str], str] = lambda level, condition: ", ".join(filter(None, (level, condition)))
     """How models were asked, by the columns `context_level` (empty: there is none) and `condition`."""
-    watched_words: Callable[[str], str] = str
+    describe_watched_way: Callable[[str], str] = str
     """How the models of a series that is watched for drift were asked, by its column `way`."""
     responses: str = ""
     """The table of candidates' responses, with `model_variant` and, where it is known, `latency_s`."""

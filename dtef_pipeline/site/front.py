@@ -86,7 +86,7 @@ def _build_changes_section(contents: SiteContents) -> Section:
 
 
 def _iterate_last_changes(contents: SiteContents, family: FamilyEntry) -> Iterator[dict[str, Any]]:
-    series = contents.table("drift_series", family.name)
+    series = contents.table("drift_series", family)
     if not len(series):
         return
     compared = series[series["compared"].eq(True) & series["difference"].notna()]
@@ -108,9 +108,7 @@ def _build_alarms_section(contents: SiteContents) -> Section:
 
 
 def _build_costs_section(contents: SiteContents) -> Section:
-    frames = [
-        frame.assign(title=one.site.title) for one in contents.families if len(frame := contents.table("costs", one.name))
-    ]
+    frames = [frame.assign(title=one.site.title) for one in contents.families if len(frame := contents.table("costs", one))]
     if not frames:
         return Section("costs", "Cost", [])
     costs = pd.concat(frames, ignore_index=True)

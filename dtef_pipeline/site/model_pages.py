@@ -134,7 +134,7 @@ def _build_costs_section(contents: SiteContents, name: str) -> Section:
     frames = [
         family.filter_model_rows(found, name).assign(family=family.site.title)
         for family in contents.families
-        if len(found := contents.table("costs", family.name))
+        if len(found := contents.table("costs", family))
     ]
     if not frames:
         return Section("cost", "Cost", [])

@@ -37,12 +37,12 @@ def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
             confidences=CONFIDENCE_WORDS,
             titles=VOTE_FIELD_TITLES,
             longest=LONGEST_JUSTIFICATION,
-            data={"key": key, "reviewer_id": reviewer_id, "pairs": [_shown_pair(pair) for pair in pairs]},
+            data={"key": key, "reviewer_id": reviewer_id, "pairs": [_make_pair_visible(pair) for pair in pairs]},
         )
     )
 
 
-def _shown_pair(pair: BlindedPair) -> dict[str, str]:
+def _make_pair_visible(pair: BlindedPair) -> dict[str, str]:
     return {name: make_visible(text) for name, text in pair.serialize().items()}
 
 

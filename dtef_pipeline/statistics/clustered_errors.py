@@ -66,7 +66,7 @@ class PairTests(NamedTuple):
 
 
 def estimate_errors(fit: StrengthFit) -> ClusteredErrors:
-    """The two-way clustered sandwich of a fit and its effective numbers of clusters; one-way where `dependence` names one way.
+    """The two-way clustered sandwich of a fit and its effective numbers of clusters; one-way where `list_dependences` names one way.
 
     A parameter's effective number is (sum g)^2 / sum g^2 over clusters, g: the information of a cluster's rows about the parameter; it is the
     number of clusters where they are equally large. It is G*(0) of Carter, Schnepel & Steigerwald (2017) with each parameter's rows alone.

@@ -10,7 +10,7 @@ from dtef_pipeline.keys import Space
 
 
 def make_question_key(text: str, options: Sequence[str]) -> tuple[str, ...]:
-    """Two questions of equal key are the same question: same text and options, up to `normalized` and the mark at the end of the text.
+    """Two questions of equal key are the same question: same text and options, up to `normalize_text` and the mark at the end of the text.
 
     (GD5 asks one before and after its deliberation, once with a question mark and once with a colon.)
     """

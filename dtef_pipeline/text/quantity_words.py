@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def format_count(number: int, noun: str) -> str:
-    """`1 pair`, `2 pairs`, `1,200 batteries`: `noun` is the singular of a word, or of several words, as in `plural`."""
+    """`1 pair`, `2 pairs`, `1,200 batteries`: `noun` is the singular of a word, or of several words, as in `format_plural`."""
     return f"{number:,} {noun if number == 1 else format_plural(noun)}"
 
 

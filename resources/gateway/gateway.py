@@ -308,7 +308,7 @@ class Intake:
                 again.append(request.key)
             elif request.key not in self._seen:
                 new[request.key] = request
-        known = self._store.known(new)
+        known = self._store.find_known_keys(new)
         missing = find_missing_imported(new, known)
         self.failures |= missing
         self._seen |= new.keys()

@@ -30,7 +30,7 @@ class UnansweredCost(NamedTuple):
 
 
 def select_unanswered_costs() -> sa.Select[Any]:
-    """A request key, and the columns of `LostCost`."""
+    """A request key, and the columns of `UnansweredCost`."""
     lost = db.lost_attempts.c
     unknown = sa.func.count() - sa.func.count(lost.cost_usd)
     sums = sa.func.sum(lost.cost_usd).label("cost_usd"), unknown.label("unknown"), sa.func.sum(lost.most_usd).label("most_usd")

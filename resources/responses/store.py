@@ -146,7 +146,7 @@ class ResponseStore:
             UNKNOWN_COSTS,
         )
 
-    def known(self, keys: Iterable[str]) -> set[str]:
+    def find_known_keys(self, keys: Iterable[str]) -> set[str]:
         """Those of the request keys that have a response."""
         statement = sa.select(db.responses.c.request_key)
         return {key for rows in self._select(statement, list(dict.fromkeys(keys))) for (key,) in rows}
@@ -223,7 +223,7 @@ class ResponseStore:
         statement = sa.select(db.responses.c.request_key).where(db.responses.c.role.in_(list(roles)))
         return {row[0] for row in self.database.read(partial(_query_rows, statement, {}))}
 
-    def spent(self, role: str, since: datetime) -> float:
+    def sum_spent(self, role: str, since: datetime) -> float:
         """US dollars of calls of models asked as this that ended at `since` or later, those of forgotten responses included.
 
         Those of unknown cost count with the most that they may have cost; without a price, nothing. A request that has a response counts when
@@ -241,7 +241,7 @@ class ResponseStore:
         parts = [self.database.read(partial(_query_rows, one, {}))[0][0] for one in (*statements, unanswered)]
         return math.fsum(float(part or 0.0) for part in parts)
 
-    def bought(self, keys: Iterable[str], queue_id: str) -> CostInStore:
+    def sum_bought(self, keys: Iterable[str], queue_id: str) -> CostInStore:
         """What those of the responses to these request keys cost that the runs of an evaluation asked for themselves."""
         column, asked = db.responses.c, db.evaluation_responses.c
         of_evaluation = sa.select(asked.request_key).where(asked.queue_id == queue_id)
@@ -337,7 +337,9 @@ def _query_rows(statement: sa.Select[Any], parameters: dict[str, Any], connectio
 def _query_plain_rows(
     statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection
 ) -> Sequence[Sequence[Any]]:
-    """As `_rows`, but as the driver gives them, without an object of SQLAlchemy's own for each: no column of responses has to be converted."""
+    """As `_query_rows`, but as the driver gives them, without an object of SQLAlchemy's own for each: no column of responses has to be
+    converted.
+    """
     with connection.execute(statement, parameters) as result:
         return list(result.cursor.fetchall()) if result.cursor is not None else []
 

@@ -98,7 +98,7 @@ class PlainRun:
         return _Inputs(self.outside, FAMILY_BY_NAME[self.family].space, key, snapshot, Shared())
 
     def _ask(self, requests: Sequence[Request], reply: Reply) -> dict[str, Failure]:
-        known = self.store.known(one.key for one in requests)
+        known = self.store.find_known_keys(one.key for one in requests)
         new = {one.key: one for one in requests if one.key not in known}
         self.requests |= new
         self.asked.update((one.role, one.model.name) for one in new.values())

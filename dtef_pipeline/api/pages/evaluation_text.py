@@ -86,7 +86,7 @@ def format_calls_by_stage(calls: Mapping[str, Any] | None) -> list[str]:
 
 
 def format_call_cost(cost: Mapping[str, Any]) -> str:
-    """`0.0120 US dollars, 40 calls (3 attempts of unknown cost, at most $0.0120)`. `cost`: the fields of `Spent`."""
+    """`0.0120 US dollars, 40 calls (3 attempts of unknown cost, at most $0.0120)`. `cost`: the fields of `UsageTotals`."""
     known = "cost not known" if cost["usd"] is None else f"{cost['usd']:.4f} US dollars"
     unknown = describe_unknown_cost(cost["unpriced"], cost.get("unpriced_usd_most"))
     return f"{known}, {format_count(cost['calls'], 'call')}{f' ({unknown})' if unknown else ''}"

@@ -46,7 +46,9 @@ def way_words(family: str, row: Mapping[str, Any]) -> str:
     """How the models of a row were asked; empty where all are asked alike."""
     level, condition = (str(row[name]) if row.get(name) is not None else "" for name in ("context_level", "condition"))
     site = site_of(family)
-    return site.asked_words(level, condition) if site and (level or condition) else ", ".join(filter(None, (level, condition)))
+    return (
+        site.describe_asking(level, condition) if site and (level or condition) else ", ".join(filter(None, (level, condition)))
+    )
 
 
 def persona_words(names: Sequence[str]) -> list[str]:
@@ -54,7 +56,7 @@ def persona_words(names: Sequence[str]) -> list[str]:
     return [ITSELF if one in _AS_NOBODY else one for one in names]
 
 
-def asked_in_words(family: str, asks: Mapping[str, Any]) -> str:
+def describe_run_request(family: str, asks: Mapping[str, Any]) -> str:
     """What a run was asked to do, in one line: `Persona: calm:v2; seeds: 1-40`. Of a long list the beginning; `–`: there is nothing to tell."""
     shown = {_label(name): words for name, one in asks.items() if (words := _value_words(family, name, one))}
     return "; ".join(f"{name}: {words}" for name, words in shown.items()) or "–"

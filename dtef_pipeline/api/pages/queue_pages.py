@@ -20,7 +20,7 @@ from dtef_pipeline.api.pages.evaluation_text import (
     steps,
 )
 from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, redirect_to_page
-from dtef_pipeline.api.pages.part_words import asked_in_words, family_title, part_words, persona_words
+from dtef_pipeline.api.pages.part_words import describe_run_request, family_title, part_words, persona_words
 from dtef_pipeline.api.pages.rendering import page, part
 from dtef_pipeline.api.queue.evaluation_views import (
     EvaluationView,
@@ -154,7 +154,7 @@ def _evaluation_values(services: Services, queue_id: str, look: HealthLook) -> d
             "run": run,
             "part": progress.runs[run.run_id],
             "words": part_words(evaluation.family, run.key),
-            "asked": asked_in_words(evaluation.family, run.asks),
+            "asked": describe_run_request(evaluation.family, run.asks),
         }
         for run in evaluation.runs
     ]

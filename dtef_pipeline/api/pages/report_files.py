@@ -65,10 +65,10 @@ def _read_hashes(root: str | Path) -> Mapping[str, str]:
 
 @lru_cache(maxsize=4)
 def _hashes_as_of(root: str | Path, mtime_ns: int, size: int) -> Mapping[str, str]:
-    from resources.site_writer import find_site_folder, listed_pages
+    from resources.site_writer import find_site_folder, read_page_list
 
     warehouse = _warehouse(root)
-    return listed_pages(warehouse.fs, find_site_folder(warehouse))
+    return read_page_list(warehouse.fs, find_site_folder(warehouse))
 
 
 def _read(root: str | Path, name: str) -> bytes:

@@ -15,7 +15,7 @@ from dtef_pipeline.api.access import Operating
 from dtef_pipeline.api.pages.evaluation_scores import build_value_rows
 from dtef_pipeline.api.pages.evaluation_text import format_call_cost
 from dtef_pipeline.api.pages.page_routes import build_page_router
-from dtef_pipeline.api.pages.part_words import asked_in_words, part_words
+from dtef_pipeline.api.pages.part_words import describe_run_request, part_words
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.queue.evaluation_progress import compute_progress
 from dtef_pipeline.api.results.result_routes import Asked, build_trace_uri, load_trace, results_kept
@@ -46,7 +46,7 @@ def run_page(request: Request, services: Used, held: Operating, asked: Asked) ->
         state=state,
         terms_of_run={
             "Partition": part_words(asked.evaluation.family, run.key),
-            "Asked": asked_in_words(asked.evaluation.family, run.asks),
+            "Asked": describe_run_request(asked.evaluation.family, run.asks),
             "Snapshot": asked.snapshot,
             "Outcomes": _format_outcomes(results.outcomes),
             "Cost": f"{cost}, paid by this run or by others" if results.traces else _NOT_KNOWN_YET,

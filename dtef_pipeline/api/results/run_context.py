@@ -103,9 +103,9 @@ class RunContext(NamedTuple):
         """Finds the stored responses to request keys, where rows share some of their calls."""
         return lambda keys: self._read_store(lambda store: store.responses(keys))
 
-    def bought(self, keys: Iterable[str]) -> UsageTotals:
+    def sum_bought(self, keys: Iterable[str]) -> UsageTotals:
         """What those of the calls cost that were answered in a Dagster run of this evaluation."""
-        found = self._read_store(lambda store: store.bought(keys, self.run.queue_id))
+        found = self._read_store(lambda store: store.sum_bought(keys, self.run.queue_id))
         return UsageTotals(
             found.cost_usd, found.calls, found.prompt_tokens, found.completion_tokens, found.unpriced, found.most_usd
         )

@@ -71,7 +71,7 @@ def make_results(family: FamilyResults) -> Results:
     counts, traces = family.counts(), family.traces()
     # What was bought for rows that are not there yet is nobody's cost: the evaluation as a whole knows it.
     unknown = UsageTotals(usd=None)
-    cost, bought = (family.cost(), family.run.bought(family.request_keys())) if traces else (unknown, unknown)
+    cost, bought = (family.cost(), family.run.sum_bought(family.request_keys())) if traces else (unknown, unknown)
     return Results(family.metrics(counts), build_outcomes_body(counts, family.unit), cost, bought, traces)
 
 

@@ -50,7 +50,7 @@ def resolve_judges(patterns: tuple[str, ...], judges: Collection[str]) -> tuple[
     """
     if not patterns or not judges:
         return patterns
-    named = set(_find_judge_ids(patterns, _known_models()))
+    named = set(_find_judge_ids(patterns, _load_models()))
     return (*patterns, *sorted(judge for judge in judges if _strip_wording(judge) in named))
 
 
@@ -100,7 +100,7 @@ def _describe_voters(votes: list[PlayersVote]) -> str:
     return f"{format_count(len(ids), 'reviewer')} voted; `dtef preference votes` lists their ids"
 
 
-def _known_models() -> Models:
+def _load_models() -> Models:
     # Loads every family, which votes of people and patterns of ids do not need.
     from dtef_pipeline.families import COMPUTED_MODELS
     from resources.model_catalog import load_known_models
@@ -166,7 +166,7 @@ def _fit_of_store(
     if not meant:
         given = " ".join([*(f"--reviewer {one}" for one in reviewers), *(f"--judge {one}" for one in judges)])
         raise ConfigError(f"{given}: got none that voted; {_describe_voters(votes)}")
-    servers = _known_models().own_servers if judges else ()
+    servers = _load_models().own_servers if judges else ()
     which = WhichVotes(tuple(items or how.items), not how.without_leak_risk, not how.no_own_judge, servers)
     counts = filter_votes(meant, which)
     if not counts.votes:

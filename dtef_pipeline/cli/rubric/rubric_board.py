@@ -10,7 +10,14 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.boards.family_views import BoardView
-from dtef_pipeline.cli.families import CommandFamily, filter_by_patterns, fitting_rows, require_table, show_view, stored_view
+from dtef_pipeline.cli.families import (
+    CommandFamily,
+    filter_by_patterns,
+    fitting_rows,
+    make_stored_view,
+    require_table,
+    show_view,
+)
 from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.rubric import rubric_labels
 from dtef_pipeline.cli.warehouse_access import NothingToShowError
@@ -54,14 +61,14 @@ def _read_rows(warehouse: Warehouse, family: CommandFamily, view: BoardView, blu
     if view.name == COMPARE_VIEW:
         return _compare_models(warehouse, blueprints)
     if view.table == "rubric_corrected":
-        return _corrected(warehouse, blueprints)
-    frame = stored_view(warehouse, family, view)
+        return _read_corrected_board(warehouse, blueprints)
+    frame = make_stored_view(warehouse, family, view)
     if blueprints and "blueprint" not in frame:
         return fitting_rows(frame[frame["cut"] == "blueprint"], "value", blueprints, "--blueprint")
     return fitting_rows(frame, "blueprint", blueprints, "--blueprint")
 
 
-def _corrected(warehouse: Warehouse, blueprints: Sequence[str]) -> pd.DataFrame:
+def _read_corrected_board(warehouse: Warehouse, blueprints: Sequence[str]) -> pd.DataFrame:
     """The board as people's labels correct it; each blueprint that fits by itself, or all together."""
     frame: pd.DataFrame = warehouse.rows("rubric_corrected").to_pandas()
     if frame.empty:

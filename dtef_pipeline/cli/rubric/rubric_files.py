@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _PARTS_NAMED, _GONE_NAMED = 5, 10
 
 
-def told_as_gone(warehouse: Warehouse, folders: Sequence[Path], there: Sequence[RubricFile] = ()) -> Iterator[str]:
+def warn_of_gone_files(warehouse: Warehouse, folders: Sequence[Path], there: Sequence[RubricFile] = ()) -> Iterator[str]:
     """A line per blueprint whose file was in one of the folders and is gone, with the file in `there` of the same content, if any."""
     gone = find_missing_below(warehouse, folders) if folders else []
     same = {file.content_hash: file for file in there}
@@ -43,13 +43,13 @@ def told_as_gone(warehouse: Warehouse, folders: Sequence[Path], there: Sequence[
         yield f"warning: the files of {format_count(len(gone) - _GONE_NAMED, 'more blueprint')} are gone"
 
 
-def told_by_check(folders: Sequence[Path]) -> Iterator[str]:
+def warn_of_gone_in_check(folders: Sequence[Path]) -> Iterator[str]:
     """The lines on blueprints whose files are gone, if there is a warehouse with notes of blueprints; else none."""
     place = Settings.read_environment().warehouse
     if not folders or ("://" not in place and not (Path(place) / NOTES_FOLDER).is_dir()):
         return
     try:
-        yield from told_as_gone(Warehouse(place), folders)
+        yield from warn_of_gone_files(Warehouse(place), folders)
     except (DtefError, OSError) as error:
         yield f"warning: it is not known which blueprints were added from here: {error}"
 
@@ -75,13 +75,13 @@ def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) ->
         for file, path in found
         for identifier in [make_blueprint_id(path)]
     ]
-    shared = _shared_ids((one.id, one.path) for one in read)
+    shared = _find_shared_ids((one.id, one.path) for one in read)
     checked = [_add_finding(one, shared[one.path]) if one.path in shared else one for one in read]
     return CheckReport(
         {"files": [summarise_file(one.path, one.id, one.read) for one in checked]},
         [*_lines(checked), *_summary(checked)],
         not any(finding.level == "error" for one in checked for finding in one.read.findings),
-        told_by_check([path for path in paths if path.is_dir()]),
+        warn_of_gone_in_check([path for path in paths if path.is_dir()]),
     )
 
 
@@ -104,7 +104,7 @@ def _below(file: Path, root: Path) -> str:
         raise ConfigError(f"{file} is not in {root}; allowed for --root: a folder that all files are in") from error
 
 
-def _shared_ids(files: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _find_shared_ids(files: Iterable[tuple[str, str]]) -> dict[str, str]:
     """By path, what is wrong with files whose ids are equal (a.yml and a.json): their results would be mixed. `files`: ids and paths."""
     of_id = defaultdict(list)
     for key, path in files:
@@ -138,14 +138,14 @@ def _summary(checked: Sequence[CheckedFile]) -> Iterator[str]:
     if levels:
         yield ""
     yield f"{format_count(len(checked), 'file')}, {format_count(len(prompts), 'prompt')}, {criteria:,} criteria"
-    counts = (_told(level, levels[level]) for level in FINDING_LEVELS if levels[level])
+    counts = (_count_findings(level, levels[level]) for level in FINDING_LEVELS if levels[level])
     yield f"found: {', '.join(counts) or 'nothing'}"
     broken = sum(any(finding.level == "error" for finding in one.read.findings) for one in checked)
     if broken:
         yield f"{format_count(broken, 'file')} cannot be run until the errors are mended"
 
 
-def _told(level: str, number: int) -> str:
+def _count_findings(level: str, number: int) -> str:
     return f"{number:,} {level if number == 1 or level in ('info', 'unscorable') else format_plural(level)}"
 
 
@@ -153,7 +153,7 @@ def _read(
     warehouse: Warehouse, paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool
 ) -> list[AddedParts]:
     files = _read_files(paths, models_dir, root, skip_broken)
-    shared = _shared_ids((file.blueprint, file.path) for file in files)
+    shared = _find_shared_ids((file.blueprint, file.path) for file in files)
     broken = {**{path: f"{path}: reserved-id: {text}" for path, text in shared.items()}, **_find_broken(files)}
     sound = [file for file in files if file.path not in broken]
     known: set[str] = set()
@@ -166,7 +166,7 @@ def _read(
 
     def problems(added: AddResult) -> Iterator[str]:
         yield from _describe_left_out_parts(warehouse, added.keys)
-        yield from told_as_gone(warehouse, [path for path in paths if path.is_dir()], sound)
+        yield from warn_of_gone_files(warehouse, [path for path in paths if path.is_dir()], sound)
         yield from _describe_broken(files, broken, known)
 
     return [AddedParts(add, lambda added: [added.line("blueprint")], problems, not broken)]

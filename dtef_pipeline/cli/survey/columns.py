@@ -15,18 +15,18 @@ Section = tuple[str, Mapping[str, str]]
 _OF_TABLE = {"costs": describe_cost_columns(), "drift": DRIFT_HEADINGS, "run": PLANNED}
 
 
-def explained(table: str) -> list[Section]:
+def explain_columns(table: str) -> list[Section]:
     """The sections on a table that a command shows; columns that mean the same in a later view stand once."""
     if table != "leaderboard":
         columns = _OF_TABLE.get(table, {})
-        return [("Columns with --estimate" if table == "run" else "Columns", _headed(columns))] if columns else []
+        return [("Columns with --estimate" if table == "run" else "Columns", _format_headings(columns))] if columns else []
     common = list_meanings(GROUPED[0])
-    sections: list[Section] = [(f"Columns with --by {', '.join(GROUPED)}", _headed(common))]
+    sections: list[Section] = [(f"Columns with --by {', '.join(GROUPED)}", _format_headings(common))]
     for view in PUBLISHED:
         if own := {name: text for name, text in list_meanings(view.name).items() if common.get(name) != text}:
-            sections.append((f"Columns with --by {view.name}, beside these", _headed(own)))
-    return [*sections, ("Columns with --experiment", _headed(EXPERIMENT))]
+            sections.append((f"Columns with --by {view.name}, beside these", _format_headings(own)))
+    return [*sections, ("Columns with --experiment", _format_headings(EXPERIMENT))]
 
 
-def _headed(columns: Mapping[str, str]) -> dict[str, str]:
+def _format_headings(columns: Mapping[str, str]) -> dict[str, str]:
     return {heading(name): format_meaning(text) for name, text in columns.items()}

@@ -87,10 +87,10 @@ def _after(given: RunContextOfCommand, _: Sequence[str], running: StagesRun) -> 
         say(
             "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef board --refresh`, or the next run"
         )
-    return AfterRun(_superseded(running.outcome.superseded), exit_code=0 if all_answered else SOME_MODEL_SILENT)
+    return AfterRun(_warn_of_superseded(running.outcome.superseded), exit_code=0 if all_answered else SOME_MODEL_SILENT)
 
 
-def _superseded(number: int) -> Iterator[str]:
+def _warn_of_superseded(number: int) -> Iterator[str]:
     if number:
         yield (
             f"warning: {format_count(number, 'earlier prediction')} answered prompts that are made in another way now, so no longer "
@@ -98,7 +98,7 @@ def _superseded(number: int) -> Iterator[str]:
         )
 
 
-def _assumed(found: DryRun) -> Iterator[str]:
+def _describe_assumptions(found: DryRun) -> Iterator[str]:
     if not found.counts.rows:
         yield "baselines ask no model: no calls, no cost"
     if found.foreseen:
@@ -128,5 +128,5 @@ SURVEY_RUN = FamilyRun(
     roll_up=lambda given, running: running.roll_up(given.warehouse, given.options.metric),
     after=_after,
     sized_by=("predictions", "prediction"),
-    assumes=_assumed,
+    assumes=_describe_assumptions,
 )

@@ -17,11 +17,11 @@ from dtef_pipeline.games.site.boards import BoardPage, build_boards_of_scenario,
 from dtef_pipeline.games.site.episode_list import choose_listed_episodes, describe_game
 from dtef_pipeline.games.site.game_labels import (
     GameDocuments,
+    describe_watched_way,
     format_metric_title,
     format_scenario_title,
     part_words,
     ranked_metric_words,
-    watched_words,
 )
 from dtef_pipeline.games.site.league_rows import ScenarioResults, list_unplayed, load_scenario_results
 from dtef_pipeline.games.site.model_sections import GameModelSections
@@ -126,7 +126,7 @@ GAMES_SITE = FamilySite(
     shown_too=("strategy_values",),
     part_words=part_words,
     metric_words=ranked_metric_words,
-    watched_words=watched_words,
+    describe_watched_way=describe_watched_way,
     responses="episode_turns",
 )
 

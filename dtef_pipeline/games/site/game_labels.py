@@ -65,7 +65,7 @@ def ranked_metric_words(metric: str) -> str:
     return f"{scenario.replace('-', ' ').capitalize()}{colon}{format_metric_title(name)}"
 
 
-def watched_words(way: str) -> str:
+def describe_watched_way(way: str) -> str:
     """`itself against nash (baseline), Won` of `persona none against baseline/nash, success_rate`, as drift calls a way of playing."""
     found = _WAY_OF_PLAYING.fullmatch(way)
     if found is None:

@@ -21,12 +21,12 @@ from dtef_pipeline.qa.site.boards import (
 from dtef_pipeline.qa.site.explorer import build_explorer_files, compute_kept_share
 from dtef_pipeline.qa.site.model_sections import QaModelSections
 from dtef_pipeline.qa.site.qa_labels import (
+    describe_watched_way,
     format_part_title,
     format_suite_title,
     format_way,
     part_words,
     ranked_metric_words,
-    watched_words,
 )
 from dtef_pipeline.qa.site.suite_page import build_item_address, build_suites_section, suite_page
 from dtef_pipeline.qa.site.suite_scores import QaScores, SuiteScores
@@ -168,7 +168,7 @@ QA_SITE = FamilySite(
     QA_PAIRED.metrics,
     part_words=part_words,
     metric_words=ranked_metric_words,
-    asked_words=lambda level, condition: format_way(condition),
-    watched_words=watched_words,
+    describe_asking=lambda level, condition: format_way(condition),
+    describe_watched_way=describe_watched_way,
     responses="qa_responses",
 )

@@ -135,7 +135,7 @@ def ranked_metric_words(metric: str) -> str:
     return f"{format_suite_title(found[1])}: {', '.join(filter(None, words))}"
 
 
-def watched_words(way: str) -> str:
+def describe_watched_way(way: str) -> str:
     """`letters, correct by numeric 2`, as the tables of drift name a way of asking, in words."""
     found = _WAY_OF_ANSWERING.fullmatch(way)
     if found is None:

@@ -59,7 +59,7 @@ def read_rationale_metric(reference: str) -> RationaleMetric | None:
     if type(weight) not in (int, float) or not 0 <= weight <= 1:
         raise ItemError("the weight is no share", where=METRIC_PLACE, arrived=weight, allowed="a number from 0 to 1")
     answer = found["answer"]
-    expects_yes = YesNo().expected(answer) if isinstance(answer, str) else None
+    expects_yes = YesNo().parse_expected(answer) if isinstance(answer, str) else None
     if expects_yes is None:
         raise ItemError("neither yes nor no is expected", where=METRIC_PLACE, arrived=answer, allowed="yes, no")
     is_judged = _is_judged(found["rationale"])

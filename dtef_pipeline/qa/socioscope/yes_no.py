@@ -42,7 +42,7 @@ class YesNo:
 
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
         """As in `Scorer`; neither options nor settings matter."""
-        expected = self.expected(reference)
+        expected = self.parse_expected(reference)
         if expected is None:
             return make_unscorable()
         right, wrong = ItemScore(OK_STATUS, 1.0, "first_word"), ItemScore(OK_STATUS, 0.0, "first_word")
@@ -55,7 +55,7 @@ class YesNo:
 
         return score
 
-    def expected(self, reference: str) -> bool | None:
+    def parse_expected(self, reference: str) -> bool | None:
         """Whether yes is expected; None: the metric is empty. Raises ItemError where it is neither."""
         values = parse_metric(reference)
         if not values:

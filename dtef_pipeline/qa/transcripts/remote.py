@@ -56,7 +56,7 @@ class RemoteRetriever:
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
         """The first k chunks of what the server finds. Raises ConfigError for a k and a filter that are not allowed, before anything is sent."""
         payload = RetrievalPayload(text, check_k(k), check_filter(where), self._model)
-        posted = self._post(payload.documented_request)
+        posted = self._post(payload.request_document)
         found = Retrieval(problem=posted.problem) if posted.problem is not None else read_remote(posted.value, self._where)
         return Retrieval(found.sources[:k], found.problem)
 
@@ -125,7 +125,7 @@ class RetrievalPayload:
     """A litellm string, or the name of a model of this project; None: not said."""
 
     @property
-    def documented_request(self) -> dict[str, Any]:
+    def request_document(self) -> dict[str, Any]:
         """The request as a server of the documented form takes it, without `auth`. The model is `provider:name` again."""
         named = {} if self.model is None else {"model": self.model.replace("/", ":", 1)}
         return {"k": self.k, "filter": dict(self.filter), "question": self.question, **named}

@@ -90,7 +90,7 @@ def sample_labels(
 
     Every model has responses in every prompt that it answered: all of them, or `per_model`, chosen at random. Items in `known` have
     a label already and are not put on the sheet again. Names in responses that would say who wrote them are hidden
-    (`blind_texts.blinded`) unless `show_names`; an item is the same either way, and so is the draw. Equal seeds and tables draw alike,
+    (`blind_rows`) unless `show_names`; an item is the same either way, and so is the draw. Equal seeds and tables draw alike,
     whatever the order of rows. Raises ConfigError where there is nothing to label.
     """
     units = _list_labelable_prompts(responses, criteria, prompts)

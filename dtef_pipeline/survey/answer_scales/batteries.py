@@ -89,7 +89,7 @@ def link_batteries(questions: pd.DataFrame) -> pd.Series[str]:
     remarks in brackets, or over regrouped options) and one in two wordings.
 
     Args:
-        questions: one row per (round, question_id), with `round`, `battery` (as `batteries` names them), `question_text` and `options`.
+        questions: one row per (round, question_id), with `round`, `battery` (as `assign_batteries` names them), `question_text` and `options`.
 
     Returns:
         For each row a name, the smallest hash of the `make_question_key`s of the battery: it does not depend on the order of rows, and is that

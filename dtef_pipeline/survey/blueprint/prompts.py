@@ -61,7 +61,7 @@ def build_blueprints(survey: pa.Table, *options: BlueprintOptions) -> pa.Table:
 
     `survey`: `survey_responses` rows of one (round, segment). `options`: one per condition, or several where the context levels of a
     condition are made in several ways. Every question is a target, circular and duplicate ones too (they carry flags), but for those
-    that `left_out` names. Context never holds a question of the prompt, a duplicate of one, or a circular question. Raises DtefError
+    that `list_left_out` names. Context never holds a question of the prompt, a duplicate of one, or a circular question. Raises DtefError
     when nothing can be asked.
     """
     rows = sorted(survey.to_pylist(), key=lambda row: row["question_order"])

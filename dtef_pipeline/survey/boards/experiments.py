@@ -90,7 +90,8 @@ def compare_conditions(
     margin: float = MARGIN,
     segments: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """The `comparison` of the models that were asked in two conditions or more at a level; `segments`: of these only, if any are named.
+    """The `compare_paired_cells` of the models that were asked in two conditions or more at a level; `segments`: of these only, if any are
+    named.
 
     `connection` as of `load_paired_cells`; without `predictions` it has no tokens and costs. No rows: nothing can be compared.
     """

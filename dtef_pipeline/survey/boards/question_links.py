@@ -80,7 +80,7 @@ def build_question_batteries(connection: duckdb.DuckDBPyConnection) -> pa.Table:
 
 
 def explain_link(own: pd.DataFrame) -> str:
-    """Why the questions of one linked battery are together; empty where there is a single one. `own`: its rows of `questionnaires`."""
+    """Why the questions of one linked battery are together; empty where there is a single one. `own`: its rows of `load_questionnaires`."""
     return "; ".join(dict.fromkeys(_list_link_reasons(own)))
 
 

@@ -2,7 +2,7 @@
 
 `parse_response` reads one response, `parse_responses` a column of them; both give the same result. A `Reading` says what was
 asked for: one distribution (`distribution`), the answers of single people (`individuals`), or one of several questions
-(`batches`), and in which order the options were listed. Whatever the reading, the result is in the survey's order.
+(`split_question_batches`), and in which order the options were listed. Whatever the reading, the result is in the survey's order.
 """
 
 from __future__ import annotations

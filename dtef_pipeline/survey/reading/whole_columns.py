@@ -14,7 +14,7 @@ from dtef_pipeline.survey.reading.distribution import ParsedResponse, describe_t
 
 
 class ParsedColumns(NamedTuple):
-    """`Parsed` of many responses, as columns of equal length: text, list of float64 (null unless ok), text."""
+    """`ParsedResponse` of many responses, as columns of equal length: text, list of float64 (null unless ok), text."""
 
     status: pa.Array
     distribution: pa.Array

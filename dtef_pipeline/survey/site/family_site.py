@@ -23,7 +23,7 @@ from dtef_pipeline.survey.site.model_sections import SurveyModelSections
 from dtef_pipeline.survey.site.pair_pages import PairPages
 from dtef_pipeline.survey.site.pair_store import store_pairs
 from dtef_pipeline.survey.site.sections import sections
-from dtef_pipeline.survey.site.survey_labels import asked_words, part_words, ranked_metric_words, watched_words
+from dtef_pipeline.survey.site.survey_labels import describe_asking, describe_watched_way, part_words, ranked_metric_words
 from dtef_pipeline.survey.site.texts import load_texts, sample_pairs
 from dtef_pipeline.survey.survey_pairs import SURVEY_PAIRED
 from dtef_pipeline.survey.table_folders import SURVEY_TABLES
@@ -83,7 +83,7 @@ SURVEY_SITE = FamilySite(
     SURVEY_PAIRED.metrics,
     part_words=part_words,
     metric_words=ranked_metric_words,
-    asked_words=asked_words,
-    watched_words=watched_words,
+    describe_asking=describe_asking,
+    describe_watched_way=describe_watched_way,
     responses="predictions",
 )

@@ -88,7 +88,7 @@ class PairPages:
         at = self._samples[what].get(place)
         if at is None:
             return []
-        rows, options = self._sampled_answers[at], list(self.contents.questions.values())[at[1]].options
+        rows, options = self._sample_rows[at], list(self.contents.questions.values())[at[1]].options
         columns = [Column("who", "Answer of"), Column("score", "Score", "score")]
         columns += [Column(f"o{number}", option, "percent") for number, option in enumerate(options)]
         caption = f"{list(self.contents.segments.values())[at[0]].label}: {list(self.contents.questions.values())[at[1]].title}"
@@ -112,7 +112,7 @@ class PairPages:
         }
 
     @cached_property
-    def _sampled_answers(self) -> dict[Place, list[dict[str, Any]]]:
+    def _sample_rows(self) -> dict[Place, list[dict[str, Any]]]:
         """What was observed in each of these pairs, then what each model predicted in the way of the first leaderboard, the best first."""
         wanted = {at for own in self._samples.values() for at in own.values()}
         self.contents.connection.register("_sampled", pd.DataFrame(sorted(wanted), columns=["s", "q"]))

@@ -135,17 +135,17 @@ def ranked_metric_words(metric: str) -> str:
     found = _METRIC_OF_BOARD.fullmatch(metric)
     if found is None:
         return METRIC_NAMES.get(metric, metric)
-    return f"{METRIC_NAMES.get(found[1], found[1])}, {asked_words(found[2], found[3])}"
+    return f"{METRIC_NAMES.get(found[1], found[1])}, {describe_asking(found[2], found[3])}"
 
 
-def asked_words(level: str, condition: str) -> str:
+def describe_asking(level: str, condition: str) -> str:
     """`with 5 context questions, asked directly`."""
     return f"{ContextLevel(level).heading.lower()}, {format_condition(condition)}"
 
 
-def watched_words(way: str) -> str:
+def describe_watched_way(way: str) -> str:
     """`with 5 context questions, asked directly` of `context 5, asked as distribution`, as the tables of drift name a way of asking."""
     found = _WAY_OF_ASKING.fullmatch(way)
     if found is None:
         return way
-    return asked_words(found[1], found[2]) if found[2] else ContextLevel(found[1]).heading.lower()
+    return describe_asking(found[1], found[2]) if found[2] else ContextLevel(found[1]).heading.lower()

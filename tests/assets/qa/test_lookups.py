@@ -48,7 +48,7 @@ def test_look_ups_are_made_some_at_a_time_and_found_again_in_whichever_order(tmp
     texts = [f"together {n}" for n in range(2 * LOOK_UPS_AT_ONCE)]
     with serving(found) as server:
         settings = named(server.url, DTEF_SOCIOSCOPE_MODEL="openai:gpt-4o-mini")
-        made = LookUpCache(Warehouse(tmp_path), PART).made(settings, texts, 2, {"PROJECT": "A"})
+        made = LookUpCache(Warehouse(tmp_path), PART).fetch_missing(settings, texts, 2, {"PROJECT": "A"})
     assert found.most <= LOOK_UPS_AT_ONCE
     assert sorted(one["question"] for one in server.received) == sorted(texts)
     assert {(one["k"], one["filter"]["PROJECT"], one["model"]) for one in server.received} == {(2, "A", "openai:gpt-4o-mini")}
@@ -62,14 +62,14 @@ def test_what_differs_in_text_chunks_filter_or_server_is_looked_up_by_itself(tmp
     with serving(answers(200, {"context": []})) as server, serving(answers(200, {"context": []})) as other:
         for _ in range(2):
             for texts, k, where in ((["a"], 1, {}), (["a", "b", "a"], 1, {}), (["a"], 2, {}), (["a"], 1, {"YEAR": 2024})):
-                LookUpCache(Warehouse(tmp_path), PART).made(named(server.url), texts, k, where)
+                LookUpCache(Warehouse(tmp_path), PART).fetch_missing(named(server.url), texts, k, where)
         assert len(server.received) == 4
-        LookUpCache(Warehouse(tmp_path), PART).made(named(other.url), ["a"], 1, {})
+        LookUpCache(Warehouse(tmp_path), PART).fetch_missing(named(other.url), ["a"], 1, {})
         assert len(other.received) == 1
         kept = LookUpCache(Warehouse(tmp_path), PART).find_cached(["a", "c"], 1, {})
         assert kept.retrieve("a", 1).problem is None
         assert "not looked up yet" in str(kept.retrieve("c", 1).problem)
-        expected = LookUpCache(Warehouse(tmp_path), PART).expected(named(other.url), ["a", "b"], 1, {})
+        expected = LookUpCache(Warehouse(tmp_path), PART).list_expected(named(other.url), ["a", "b"], 1, {})
         assert expected.retrieve("a", 1).problem is None
         assert "not looked up yet" in str(expected.retrieve("b", 1).problem), "the other server has not been asked it"
 
@@ -87,7 +87,7 @@ def test_what_a_server_found_outlives_the_failures_of_another_one(tmp_path: Path
     """The failure of one server took the place of what another one had found."""
 
     def made(url: str) -> Retrieval:
-        return LookUpCache(Warehouse(tmp_path), PART).made(named(url), ["a"], 1, {}).retrieve("a", 1)
+        return LookUpCache(Warehouse(tmp_path), PART).fetch_missing(named(url), ["a"], 1, {}).retrieve("a", 1)
 
     with serving(found_by("one")) as one, serving(found_by("two")) as two, serving(answers(403)) as fails:
         assert [words(made(server.url)) for server in (one, two, one)] == [(["one"], False), (["two"], False), (["one"], False)]
@@ -103,7 +103,7 @@ def test_what_a_server_found_outlives_the_failures_of_another_one(tmp_path: Path
 def test_a_server_that_only_fails_is_given_up_on_and_asked_again_by_the_next_run(tmp_path: Path) -> None:
     texts = [str(n) for n in range(LOOK_UPS_BETWEEN_WRITINGS + 8)]
     with serving(answers(403)) as server:
-        made = LookUpCache(Warehouse(tmp_path), PART).made(named(server.url), texts, 1, {})
+        made = LookUpCache(Warehouse(tmp_path), PART).fetch_missing(named(server.url), texts, 1, {})
         assert len(server.received) == LOOK_UPS_BETWEEN_WRITINGS
         problems = [str(made.retrieve(text, 1).problem) for text in texts]
         assert problems[0].endswith("answered 403")
@@ -111,16 +111,16 @@ def test_a_server_that_only_fails_is_given_up_on_and_asked_again_by_the_next_run
             f"was not looked up: the {LOOK_UPS_BETWEEN_WRITINGS} look-ups before it failed, the last because http"
         )
         server.behaviours = [answers(200, {"context": []})]
-        again = LookUpCache(Warehouse(tmp_path), PART).made(named(server.url), texts, 1, {})
+        again = LookUpCache(Warehouse(tmp_path), PART).fetch_missing(named(server.url), texts, 1, {})
         assert {again.retrieve(text, 1).problem for text in texts} == {None}
 
 
 def test_what_cannot_be_read_is_looked_up_again(tmp_path: Path) -> None:
     with serving(answers(200, {"context": []})) as server:
-        LookUpCache(Warehouse(tmp_path), PART).made(named(server.url), ["a"], 1, {})
+        LookUpCache(Warehouse(tmp_path), PART).fetch_missing(named(server.url), ["a"], 1, {})
         (file,) = tmp_path.rglob("*.parquet")
         file.write_bytes(b"rubbish")
-        LookUpCache(Warehouse(tmp_path), PART).made(named(server.url), ["a"], 1, {})
+        LookUpCache(Warehouse(tmp_path), PART).fetch_missing(named(server.url), ["a"], 1, {})
         assert len(server.received) == 2
 
 

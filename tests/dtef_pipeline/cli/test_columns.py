@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.cli.survey.columns import explained
+from dtef_pipeline.cli.survey.columns import explain_columns
 from dtef_pipeline.cli.survey.run_summary import _COMPARED
 from dtef_pipeline.survey.boards.meanings import EXPERIMENT, PLAIN, list_meanings, view_columns
 from dtef_pipeline.survey.boards.survey_views import PUBLISHED
@@ -45,7 +45,9 @@ def test_costs_drift_and_estimate_end_so_too(reading: Path) -> None:
     for command in (["costs"], ["drift"], ["run", "--estimate", "--round", "S1", *CHOSEN, "--model", "gpt-4.1-mini"]):
         printed = ok(*command)
         lines = printed.rstrip("\n").rpartition("\n\n")[2].splitlines()
-        assert {line.split("  ")[0] for line in lines} <= {name for _, columns in explained(command[0]) for name in columns}
+        assert {line.split("  ")[0] for line in lines} <= {
+            name for _, columns in explain_columns(command[0]) for name in columns
+        }
         assert len(lines) > 5
 
 
@@ -54,7 +56,7 @@ def test_costs_drift_and_estimate_end_so_too(reading: Path) -> None:
 )
 def test_the_help_of_a_command_explains_what_it_shows(command: str, table: str) -> None:
     said = " ".join(ok(command, "--help").split())
-    sections = explained(table)
+    sections = explain_columns(table)
     assert sections
     for heading, columns in sections:
         assert heading in said

@@ -81,7 +81,7 @@ class TestMoving:
         assert f"4 responses added from {file}, 0 there already" in ok("import", "responses", file)
         assert f"0 responses added from {file}, 4 there already" in ok("import", "responses", file)
         with ResponseStore(state / "other.sqlite") as store:
-            assert store.known(one.request_key for one in kept) == {one.request_key for one in kept}
+            assert store.find_known_keys(one.request_key for one in kept) == {one.request_key for one in kept}
 
     def test_a_model_and_a_snapshot_can_be_chosen(self, kept: list[Response], state: Path) -> None:
         file = state / "some.jsonl"

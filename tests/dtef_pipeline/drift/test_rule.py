@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, of_one_snapshot
+from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, judge_single_snapshot
 
 DAY_1, DAY_2 = datetime(2026, 1, 1), datetime(2026, 1, 2)
 
@@ -44,7 +44,7 @@ def test_a_single_snapshot_is_said_to_be_what_the_rule_says_of_it(
 ) -> None:
     values = pd.DataFrame({"a": scores} if scores else {}, dtype=float)
     scored = sum(score is not None for score in scores)
-    found = of_one_snapshot(len(scores), scored, is_timed=time is not None, temperature=temperature)
+    found = judge_single_snapshot(len(scores), scored, is_timed=time is not None, temperature=temperature)
     assert found == apply_drift_rule(values, {"a": time}, temperature=temperature)
 
 

@@ -193,7 +193,7 @@ def test_what_an_earlier_run_lost_is_in_the_response_of_a_later_one(store: Respo
     row = row_of(store, request)
     assert row["cost_usd"] == pytest.approx(2 * STATED)
     assert (row["unknown_cost_attempts"], row["unknown_cost_usd_most"]) == (1, pytest.approx(MOST))
-    assert store.spent("candidate", datetime.now(UTC) - timedelta(days=1)) == pytest.approx(2 * STATED + MOST)
+    assert store.sum_spent("candidate", datetime.now(UTC) - timedelta(days=1)) == pytest.approx(2 * STATED + MOST)
 
 
 def test_a_daily_budget_counts_what_other_runs_may_have_paid_for_nothing(store: ResponseStore) -> None:
@@ -201,11 +201,11 @@ def test_a_daily_budget_counts_what_other_runs_may_have_paid_for_nothing(store: 
     with FakeLLM(fault=always(Fault("status", status=500))) as server:
         for _ in range(2):
             asking = gateway(store)
-            asking.accounts.limit_daily("candidate", DailyBudget(limit, lambda: store.spent("candidate", since)))
+            asking.accounts.limit_daily("candidate", DailyBudget(limit, lambda: store.sum_spent("candidate", since)))
             answers = asking.answer(requests(model(server, **PRICED, retries=0), 20))
             assert "budget" in {failure.status for failure in answers.failures.values()}
         assert len(server.calls) <= 4
-    assert store.spent("candidate", since) == pytest.approx(len(server.calls) * MOST)
+    assert store.sum_spent("candidate", since) == pytest.approx(len(server.calls) * MOST)
 
 
 def test_an_evaluation_is_told_what_it_lost(store: ResponseStore) -> None:
@@ -218,9 +218,9 @@ def test_an_evaluation_is_told_what_it_lost(store: ResponseStore) -> None:
         ]
     )
     own.add([one])
-    found = own.bought([one.request_key, other.request_key], "q")
+    found = own.sum_bought([one.request_key, other.request_key], "q")
     assert (found.calls, found.cost_usd, found.unpriced, found.most_usd) == (1, pytest.approx(0.75), 1, 2.0)
-    assert own.bought([other.request_key], "another").most_usd is None
+    assert own.sum_bought([other.request_key], "another").most_usd is None
     own.close()
 
 

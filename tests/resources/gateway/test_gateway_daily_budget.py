@@ -24,7 +24,7 @@ def judging(store: ResponseStore, limit: float) -> Gateway:
     """A run whose judges may spend so much today."""
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     asking = gateway(store)
-    asking.accounts.limit_daily("judge", DailyBudget(limit, lambda: store.spent("judge", today - timedelta(days=1))))
+    asking.accounts.limit_daily("judge", DailyBudget(limit, lambda: store.sum_spent("judge", today - timedelta(days=1))))
     return asking
 
 
@@ -43,8 +43,8 @@ def test_a_store_knows_what_judges_have_spent_since(store: ResponseStore) -> Non
             [("judge", 0, 1.0), ("judge", 2, 0.25), ("judge", -1, 8.0), ("candidate", 1, 16.0), ("judge", 1, None)]
         )
     )
-    assert store.spent("judge", NOON) == pytest.approx(1.25)
-    assert store.spent("judge", NOON + timedelta(days=1)) == 0
+    assert store.sum_spent("judge", NOON) == pytest.approx(1.25)
+    assert store.sum_spent("judge", NOON + timedelta(days=1)) == 0
 
 
 def test_two_runs_over_one_store_stay_within_the_day_together(store: ResponseStore) -> None:
@@ -70,7 +70,7 @@ def test_calls_at_once_end_the_day_no_sooner_than_one_after_the_other(store: Res
         asked = judgements(server, input_price=0.0, output_price=10_125.0, max_tokens=8, max_concurrency=at_once)
         found = judging(store, 0.5).answer(asked)
     assert (found.asked, len(found.failures)) == (11, COUNT - 11)
-    assert store.spent("judge", NOON - timedelta(days=9_000)) == pytest.approx(11 * 0.0405)
+    assert store.sum_spent("judge", NOON - timedelta(days=9_000)) == pytest.approx(11 * 0.0405)
 
 
 def test_candidates_are_not_held_to_the_judges_day(store: ResponseStore) -> None:

@@ -206,7 +206,7 @@ def _buy_all(location: str, seed: int, bought: Queue[list[int]]) -> None:
             store.add([response(number) for number in good])
             claims.release(claimed.mine - of(*good))
             purchases += good
-            known = store.known(waiting)
+            known = store.find_known_keys(waiting)
             waiting = [key for key in waiting if key not in known]
     bought.put(purchases)
 

@@ -69,6 +69,6 @@ def test_a_store_that_was_made_by_these_very_words_is_read(tmp_path: Path) -> No
     engine.dispose()
     with ResponseStore(location) as store:
         (found,) = store.responses(["a" * 32]).to_pylist()
-        assert store.spent("judge", datetime(2026, 1, 1, tzinfo=UTC)) == 0.5
+        assert store.sum_spent("judge", datetime(2026, 1, 1, tzinfo=UTC)) == 0.5
     assert (found["text"], found["cost_usd"], found["role"], found["reported_cost_usd"]) == ("[1]", 0.5, "judge", None)
     assert found["answered_at"].isoformat() == "2026-01-02T03:04:05.678901+00:00"

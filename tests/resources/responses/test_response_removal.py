@@ -57,11 +57,11 @@ def test_responses_are_chosen_by_all_that_is_given(filled: ResponseStore) -> Non
 
 
 def test_what_is_forgotten_is_asked_again_and_its_cost_stays(filled: ResponseStore) -> None:
-    spent = filled.spent("candidate", NOON)
+    spent = filled.sum_spent("candidate", NOON)
     assert remove_responses_by_key(filled.database, [KEY[1], KEY[2], "0" * 32]) == 2
-    assert filled.known(KEY.values()) == {KEY[3], KEY[4]}
+    assert filled.find_known_keys(KEY.values()) == {KEY[3], KEY[4]}
     assert sum_removed_cost(filled.database) == RemovedCost(2, 0.5)
-    assert filled.spent("candidate", NOON) == pytest.approx(spent)
+    assert filled.sum_spent("candidate", NOON) == pytest.approx(spent)
     again = response(1, text="[1, 99]", cost_usd=0.25, answered_at=NOON + timedelta(days=3))
     assert filled.add([again]) == 1
     (row,) = filled.responses([KEY[1]]).to_pylist()
@@ -107,11 +107,11 @@ def test_what_was_lost_goes_into_the_response_and_counts_once(location: str) -> 
             key: UnansweredCost(0.5, 2, 6.0),
             other: UnansweredCost(None, 1, None),
         }
-        assert store.spent("candidate", NOON) == pytest.approx(6.5)
+        assert store.sum_spent("candidate", NOON) == pytest.approx(6.5)
         store.add([response(0, cost_usd=0.25, unknown_cost_attempts=1, unknown_cost_usd_most=1.0, answered_at=NOON)])
         (row,) = store.responses([key]).to_pylist()
-        assert store.spent("candidate", NOON) == pytest.approx(7.75)
-        assert store.spent("judge", NOON) == 0
+        assert store.sum_spent("candidate", NOON) == pytest.approx(7.75)
+        assert store.sum_spent("judge", NOON) == 0
     kept = [row[name] for name in ("cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most")]
     assert kept == [pytest.approx(0.75), 3, pytest.approx(7.0)]
 

@@ -70,7 +70,7 @@ def test_an_answer_is_never_written_over(store: ResponseStore) -> None:
 
 def test_known_keys_are_those_with_an_answer_across_chunks(store: ResponseStore) -> None:
     store.add(response(number) for number in range(0, 12_000, 2))
-    assert store.known(keys(*range(12_000))) == set(keys(*range(0, 12_000, 2)))
+    assert store.find_known_keys(keys(*range(12_000))) == set(keys(*range(0, 12_000, 2)))
     assert store.responses(keys(*range(12_000))).num_rows == 6_000
 
 
@@ -167,7 +167,7 @@ def test_a_store_of_version_1_keeps_its_answers_and_takes_new_ones(location: str
         new = response(2, reasoning="because", fingerprint="fp_2")
         assert store.add([response(1), new]) == 1
         old, added = store.responses(keys(1, 2)).to_pylist()
-        assert store.known([]) == set()
+        assert store.find_known_keys([]) == set()
     assert added == asdict(new)
     assert old["role"] == "candidate"
     assert old["text"] == "[50, 50]"
@@ -221,7 +221,7 @@ def test_a_postgresql_server_that_restarts_is_waited_for(postgres: Postgres) -> 
         restart.join()
         postgres.stop()
         postgres.start()
-        assert store.known(keys(1, 2, 3)) == set(keys(1, 2))
+        assert store.find_known_keys(keys(1, 2, 3)) == set(keys(1, 2))
 
 
 def test_a_postgresql_server_that_stays_away_is_an_error(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,9 +293,9 @@ def test_what_an_evaluation_asked_for_itself_is_told_from_what_was_there(locatio
         assert store.add([response(1), response(2, cost_usd=0.5), response(3)]) == 2
     with ResponseStore(location, queue_id="b" * 32) as store:
         assert store.add([response(number) for number in (1, 2, 3, 4)]) == 1
-        assert store.bought(keys(1, 2, 3, 4, 5), "a" * 32) == CostInStore(2, 20, 10, 0.5, 1)
-        assert store.bought(keys(1, 2), "b" * 32) == CostInStore(0, 0, 0, 0.0, 0)
-        assert store.bought(keys(4), "b" * 32) == CostInStore(1, 10, 5, None, 1)
+        assert store.sum_bought(keys(1, 2, 3, 4, 5), "a" * 32) == CostInStore(2, 20, 10, 0.5, 1)
+        assert store.sum_bought(keys(1, 2), "b" * 32) == CostInStore(0, 0, 0, 0.0, 0)
+        assert store.sum_bought(keys(4), "b" * 32) == CostInStore(1, 10, 5, None, 1)
 
 
 def test_who_may_only_read_reads_a_store_of_before_runs_were_noted(postgres: Postgres) -> None:

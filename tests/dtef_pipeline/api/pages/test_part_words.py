@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.api.pages.part_words import asked_in_words, family_title, metric_words, part_words, persona_words, way_words
+from dtef_pipeline.api.pages.part_words import (
+    describe_run_request,
+    family_title,
+    metric_words,
+    part_words,
+    persona_words,
+    way_words,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,11 +29,11 @@ from dtef_pipeline.api.pages.part_words import asked_in_words, family_title, met
     ],
 )
 def test_what_a_run_was_asked_is_words(family: str, asks: dict[str, object], words: str) -> None:
-    assert asked_in_words(family, asks) == words
+    assert describe_run_request(family, asks) == words
 
 
 def test_a_long_list_is_cut() -> None:
-    assert asked_in_words("games", {"seeds": list(range(1000))}).endswith("…")
+    assert describe_run_request("games", {"seeds": list(range(1000))}).endswith("…")
 
 
 def test_families_parts_metrics_and_ways_are_words() -> None:

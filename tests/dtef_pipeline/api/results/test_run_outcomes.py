@@ -271,7 +271,7 @@ def test_a_dagster_run_of_an_evaluation_notes_what_it_buys(tmp_path: Path) -> No
     for tags in ({QUEUE_TAG: "a" * 32}, {}):
         dg.materialize([buys], resources={"store": Store(responses_url=url)}, tags=tags)
     with ResponseStore(url) as store:
-        assert store.bought([response(1).request_key], "a" * 32).calls == 1
+        assert store.sum_bought([response(1).request_key], "a" * 32).calls == 1
 
 
 def kept_run(run_id: str, written: list[int]) -> RunContext:

@@ -23,11 +23,11 @@ from dtef_pipeline.games.site import episode_list
 from dtef_pipeline.games.site.game_labels import (
     GameDocuments,
     PlayerLabels,
+    describe_watched_way,
     format_metric_title,
     format_scenario_title,
     part_words,
     ranked_metric_words,
-    watched_words,
 )
 from dtef_pipeline.games.site.transcript import TextParts, split_text_parts
 from dtef_pipeline.games.tables import DECISION_ANSWERS
@@ -443,8 +443,8 @@ def test_names_are_words() -> None:
     assert part_words("poker") == "Poker"
     assert ranked_metric_words("limit-holdem v1: success_rate") == "Limit holdem v1: Won"
     assert ranked_metric_words("success_rate") == "Won"
-    assert watched_words("persona none against baseline/nash, success_rate") == "itself against nash (baseline), Won"
-    assert watched_words("asked") == "asked"
+    assert describe_watched_way("persona none against baseline/nash, success_rate") == "itself against nash (baseline), Won"
+    assert describe_watched_way("asked") == "asked"
     assert [format_metric_title(name) for name in ("success_rate", "utility_share")] == ["Won", "Utility share"]
     assert labels.opponent("baseline/nash") == "nash (baseline)"
     assert labels.opponent("calm:v2@m") == "m as Calm v2"

@@ -93,7 +93,7 @@ def test_what_is_refused_is_told_with_what_is_allowed(payload: Any, said: str) -
 def test_a_secret_in_a_payload_is_neither_kept_nor_told() -> None:
     payload = {"question": "x", "auth": "sk-planted"}
     assert "sk-planted" not in repr(read_payload(payload))
-    assert "auth" not in read_payload(payload).documented_request
+    assert "auth" not in read_payload(payload).request_document
     for broken in ({"k": 0}, {"question": ""}, {"filter": {"auth": 1}}, {"sk": "sk-planted"}):
         with pytest.raises(ConfigError) as caught:
             read_payload({**payload, **broken})
@@ -123,7 +123,7 @@ def test_other_models_are_refused(given: Any) -> None:
 
 def test_a_request_to_a_server_is_in_the_documented_form_again() -> None:
     read = read_payload({"k": 3, "filter": {"PROJECT": "A"}, "question": "Who?", "model": "openai:gpt-4o-mini"})
-    assert read.documented_request == {"k": 3, "filter": {"PROJECT": "A"}, "question": "Who?", "model": "openai:gpt-4o-mini"}
+    assert read.request_document == {"k": 3, "filter": {"PROJECT": "A"}, "question": "Who?", "model": "openai:gpt-4o-mini"}
 
 
 class Reply(NamedTuple):

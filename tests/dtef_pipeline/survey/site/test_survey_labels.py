@@ -12,6 +12,7 @@ from dtef_pipeline.survey.site.method import method
 from dtef_pipeline.survey.site.survey_labels import (
     BASELINE_WORDS,
     METRIC_NAMES,
+    describe_watched_way,
     format_baseline_name,
     format_condition,
     format_segment_label,
@@ -19,7 +20,6 @@ from dtef_pipeline.survey.site.survey_labels import (
     map_variant_names,
     part_words,
     ranked_metric_words,
-    watched_words,
 )
 from dtef_pipeline.survey.tables import METRICS
 
@@ -93,8 +93,8 @@ def test_metrics_are_words() -> None:
     )
     assert ranked_metric_words("emd_normalized") == "Earth mover on the scale"
     assert ranked_metric_words("another") == "another"
-    assert watched_words("context 5, asked as distribution") == "with 5 context questions, asked directly"
-    assert (watched_words("context 0"), watched_words("asked")) == ("without context questions", "asked")
+    assert describe_watched_way("context 5, asked as distribution") == "with 5 context questions, asked directly"
+    assert (describe_watched_way("context 0"), describe_watched_way("asked")) == ("without context questions", "asked")
     assert set(METRICS) <= set(METRIC_NAMES)
 
 
