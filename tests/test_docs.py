@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import os
@@ -56,6 +57,29 @@ def test_links_between_pages_lead_somewhere() -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
     links = [(page, to) for page in pages for to in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))]
     assert [(page.name, to) for page, to in links if "://" not in to and not (page.parent / to).exists()] == []
+
+
+def names_in(source: Path) -> set[str]:
+    """The tests of a file: `test_name` of a function, `TestName` of a class, `TestName::test_name` of its methods."""
+    names = set()
+    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+            names |= {f"{node.name}::{method.name}" for method in node.body if isinstance(method, ast.FunctionDef)}
+    return names
+
+
+def test_the_page_of_promises_names_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "explanation" / "promises.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.py)?(?:::([\w:]+))?`", page)
+    absent, source = [], ""
+    for file, test in named:
+        source = file or source  # `::test_name` is in the file before it
+        path = ROOT / "tests" / source
+        if not path.is_file() or (test and test not in names_in(path)):
+            absent.append((source, test))
+    assert len(named) > 60
+    assert absent == []
 
 
 def test_no_text_says_to_install_the_project_by_its_name() -> None:
