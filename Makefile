@@ -82,8 +82,9 @@ format: setup ## format the code and mend what lint can
 ui: $(BIN)/.runs ## Dagster on the state of `make demo`
 	$(BIN)/dtef ui
 
-docs: setup ## build the documentation as a searchable site in build/docs, with the reference and docs/house.svg drawn again
-	$(BIN)/python docs/reference.py
+docs: setup ## build the documentation as a searchable site in build/docs, with the reference and data/panel.yaml written again
+	$(BIN)/python -m docs.panel
+	$(BIN)/python -m docs.reference
 	$(BIN)/python docs/house.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 

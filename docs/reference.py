@@ -1,4 +1,6 @@
-"""Writes docs/reference.md and docs/openapi.json from the code: commands, assets, checks, tables, HTTP endpoints. Neither file is committed."""
+"""Writes docs/reference.md and docs/openapi.json from the code: commands, keys of the panel file, assets, checks, tables, HTTP endpoints.
+
+Neither file is committed."""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ import dagster as dg
 import pyarrow as pa
 
 from assets.definitions import defs
+from docs.panel import reference_tables
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.description import ROLE_MEMBER, operations
 from dtef_pipeline.api.services import Services
@@ -52,6 +55,10 @@ def reference(api: dict[str, Any]) -> str:
             "## Commands",
             "",
             *_commands(),
+            "",
+            "## The panel file",
+            "",
+            *reference_tables(),
             "",
             "## Assets",
             "",

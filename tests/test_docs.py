@@ -13,6 +13,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from docs import panel
+from dtef_pipeline.documents import read_document
+from dtef_pipeline.drift.settings import load_drift_settings
+from dtef_pipeline.families import FAMILY_BY_NAME, PANEL_KEYS
+from dtef_pipeline.family.run_settings import load_panel_settings
+from dtef_pipeline.preference.vote_fit import load_vote_settings
+from dtef_pipeline.survey.panel import load_panel
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -28,16 +37,37 @@ def reference() -> str:
     return str(module.reference(module.openapi()))
 
 
-def test_the_reference_lists_commands_assets_tables_and_endpoints(reference: str) -> None:
+def test_the_reference_lists_commands_keys_of_the_panel_assets_tables_and_endpoints(reference: str) -> None:
     rows = (
         "### dtef survey board",
         "| `--by` |",
+        "| `drift.control` | all others |",
+        "| `qa.sample_rate` |",
         "| `predictions` | ",
         "| `no_drift` | ",
         "### scores",
         "| `GET /api/health` | operator |",
     )
     assert [row for row in rows if row not in reference] == []
+
+
+def test_the_example_of_a_panel_file_is_written_from_the_settings() -> None:
+    assert panel.PANEL.read_text(encoding="utf-8") == panel.panel_file(), "stale: run `make docs`"
+
+
+def test_every_key_of_the_example_can_be_used(tmp_path: Path) -> None:
+    every_key = {
+        section: {key.name: yaml.safe_load(key.example) for key in panel.list_keys(section)} for section in panel.SECTIONS
+    }
+    path = tmp_path / "panel.yaml"
+    path.write_text(yaml.safe_dump(every_key.pop("") | every_key), encoding="utf-8")
+    read = read_document(path, "panel file", PANEL_KEYS).mapping((), PANEL_KEYS)
+    assert {*read} == {*PANEL_KEYS}
+    assert load_panel(path).sample_segments == 2
+    assert load_drift_settings(path).control == ["gpt-4.1-mini"]
+    assert load_vote_settings(path) is not None
+    for family in ("rubric", "qa", "games"):
+        assert load_panel_settings(path, family, FAMILY_BY_NAME[family].settings) is not None
 
 
 def test_the_documentation_site_has_every_page_and_can_be_searched(reference: str, tmp_path: Path) -> None:

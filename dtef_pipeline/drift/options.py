@@ -41,13 +41,13 @@ class WatchOptions(Part):
     """By which settings a series gets its verdict. A chance of a false `drift` holds however often one looks."""
 
     baseline: Annotated[int, Field(ge=2)] = BASELINE
-    """How many of the first snapshots are the frozen baseline."""
+    """Number of first snapshots that later ones are compared with."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = ALPHA
-    """Chance of a false `drift` anywhere among the series that are watched together, as long as they and their baselines stay the same."""
+    """Chance that any of the series that are watched together has a false `drift`, however often you look."""
     since: Annotated[dict[str, str], BeforeValidator(_read_dates), AfterValidator(_check_dates)] = {}
-    """A date, or dates by model or judge (variant, name, or name without settings). Earlier snapshots are left out: a known drift ends so."""
+    """A date, or dates by model or judge: earlier snapshots are left out, which accepts a known drift."""
     control: list[str] = []
-    """The models (names, with settings or without) that others are compared with night by night; none given: all others."""
+    """Models that the others are compared with in each night, such as one with fixed weights."""
 
     def replace_dates(self, since: Mapping[str, str]) -> WatchOptions:
         """With these dates in place of its own. Raises ConfigError for what is no date."""

@@ -75,5 +75,6 @@ class DriftSettings(WatchOptions):
     """By which settings a series gets its verdict, and who hears of it."""
 
     severity: Severity = Severity()
+    """Severity of the `no_drift` checks by verdict: WARN, ERROR or OFF."""
     tell: list[Literal["watch", "drift"]] = ["drift"]
-    """Verdicts that are sent to the webhook. Most series are to watch sooner or later, whether or not they changed."""
+    """Verdicts that are sent to the webhook: drift, watch. Sooner or later most series get `watch`, whether or not they changed."""

@@ -30,7 +30,7 @@ class PlaySettings(RunSettings):
         list[str],
         Setting(option="--scenario", metavar="SCENARIO|LEAGUE/SCENARIO|PATTERN", unset="all that are not retired"),
     ] = []
-    """Only this scenario, or those that fit, as in 'poker/*'."""
+    """Scenario to play, by name or pattern, such as 'poker/*'."""
     personas: Annotated[list[str], Setting(option="--persona", metavar="ID", unset="none")] = []
     """Persona that every model plays, or none: the model plays as itself."""
     unapproved: Annotated[bool, Setting(ONLY_COMMAND)] = False

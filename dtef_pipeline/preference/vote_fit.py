@@ -301,19 +301,19 @@ class VoteSettings(Part):
     """Which votes count, and how, in `dtef preference board --now` and in the table `preference_scores`."""
 
     ties: Literal["half", "davidson", "drop"] = "half"
-    """Half a win of each, an outcome with a parameter of its own, or nothing."""
+    """How a tie counts: as half a win for each, as an outcome with its own parameter (davidson), or not at all."""
     prior_l2: Annotated[float, Field(ge=0, le=1e6)] = 0.0
-    """Penalty prior_l2 * sum(beta^2): with one every player has a finite score."""
+    """Penalty prior_l2 * sum(beta^2). Above 0, every player has a finite score."""
     weight: Literal["confidence"] | None = None
-    """A vote of confidence c counts c / 5. Judges give none: their votes count 1."""
+    """With `confidence`, a vote of confidence c counts c / 5. Judges state none: their votes count 1."""
     control: Literal["length"] | None = None
-    """Players are compared as if their texts were equally long."""
+    """With `length`, players are compared as if their texts were equally long."""
     items: list[Annotated[str, Field(min_length=1)]] = []
-    """Only votes on items that fit one of these patterns; none: all."""
+    """Only votes on items that fit one of these patterns."""
     no_own_judge: bool = False
-    """Whether votes of a judge on responses of its own maker are left out."""
+    """Leave out votes of a judge on responses of its own maker."""
     without_leak_risk: bool = False
-    """Whether pairs are left out in whose texts a name stood, which may tell who wrote them."""
+    """Leave out pairs from whose texts a name was removed, because they may still tell who wrote them."""
 
     @property
     def options(self) -> PreferenceOptions:

@@ -42,9 +42,9 @@ class QaSettings(RunSettings):
     """What runs of suites of questions are given."""
 
     suites: Annotated[list[str], Setting(option="--suite", metavar="SUITE|PATTERN", unset="all")] = []
-    """Only parts of this suite."""
+    """Suite to evaluate."""
     parts: Annotated[list[str], Setting(option="--part", metavar="PART|SUITE/PART|PATTERN", unset="all")] = []
-    """Only this part, or those that fit, as in 'high_school_*' or 'mmlu/*'."""
+    """Part to evaluate, by name or pattern, such as 'high_school_*' or 'mmlu/*'."""
     models: Annotated[list[str], Setting(option="--model", unset="none; what is stored is scored")] = []
     """Model to ask: a model or collection that `dtef models` lists, a model string of LiteLLM, or `provider:name`."""
     draws: Draws = 1
@@ -93,9 +93,9 @@ class QaSettings(RunSettings):
     trust_answers: Annotated[bool, Setting(NOT_API)] = False
     """Run code where only resource limits hold it: it can read files and use the network."""
     strict: Annotated[bool, Setting(_NOT_COMMAND)] = False
-    """Several different values in place of one count 0."""
+    """Score 0 if a response has several different values where one is expected."""
     penalty: Annotated[float, Field(ge=0, le=1), Setting(_NOT_COMMAND)] = 0.0
-    """Taken off for each listed item that is not expected."""
+    """Deduction for each listed item that is not expected, 0 to 1."""
     senses: Annotated[Literal["first", "all"], Setting(_NOT_COMMAND)] = "first"
     """Senses of a word whose synonyms count."""
     anchors: Annotated[int, Field(ge=0), Setting(ONLY_PANEL)] = 50

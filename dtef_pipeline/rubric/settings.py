@@ -26,7 +26,7 @@ class RubricSettings(RunSettings):
     blueprints: Annotated[list[str], Field(min_length=1), Setting(option="--blueprint", metavar="ID|PATTERN", unset="all")] = [
         "*"
     ]
-    """Only this blueprint, or those that fit, as in 'compass__*'."""
+    """Blueprint to evaluate, by name or pattern, such as 'compass__*'."""
     models: Annotated[list[str], Setting(option="--model", unset="the models that each blueprint names")] = []
     """Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM."""
     draws: Draws = 1
@@ -45,8 +45,7 @@ class RubricSettings(RunSettings):
     scale: Annotated[Literal[5, 10], Setting(NOT_COMMAND)] = 5
     """Classes that judges choose from: 5, or upstream's 10."""
     analysts: Annotated[list[str], Setting(NOT_COMMAND)] = []
-    """Who sums up, and the first of whom extracts key points: names, collections, or model strings of LiteLLM; none: the members of the
-    collection `analysts`."""
+    """Models that summarise, by name, collection or model string of LiteLLM; the first one extracts key points."""
     extract_points: Annotated[bool, Setting(NOT_COMMAND)] = False
     """Have an analyst list the key points of each ideal answer whose prompt has no criteria; they become criteria."""
     no_own_judge: Annotated[bool, Setting(ONLY_PANEL)] = False
@@ -64,7 +63,7 @@ class RubricSettings(RunSettings):
     should_not_paths: Annotated[Literal["worst", "max"], Setting(ONLY_PANEL)] = "worst"
     """Which alternative path of should_not counts: the one that is met most, or least."""
     consistent_champions: Annotated[bool, Setting(ONLY_PANEL)] = False
-    """Whether a champion needs a grade of 5 or more in 80 % of the latest 5 blueprints that it is graded in."""
+    """Require a grade of 5 or more in 80 % of the latest 5 graded blueprints of a champion."""
     report_characters: Annotated[int, Field(ge=1), Setting(doors=())] = REPORT_CHARACTERS
     """The most characters of a report to an analyst."""
     anchors: Annotated[int, Field(ge=0), Setting(ONLY_PANEL)] = 0

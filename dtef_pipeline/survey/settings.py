@@ -59,16 +59,16 @@ class SurveySettings(RunSettings):
     role_budgets: Annotated[dict[RoleName, RoleBudget], Setting(doors=())] = {}
     """By role, what the run may use of models in it: max_cost_usd, max_calls."""
     rounds: Annotated[list[str], Setting(option="--round", metavar="ROUND")] = []
-    """Only this round."""
+    """Round to evaluate."""
     segments: Annotated[list[str], Setting(option="--segment", unset="all")] = []
-    """Only this segment, such as country:kenya."""
+    """Segment to evaluate, such as country:kenya."""
     models: Annotated[list[str], Setting(option="--model", unset="baselines")] = ["baselines"]
     """Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM. Settings follow an @, as in
     gpt-4.1-mini@temperature=0.7,max_tokens=512."""
     models_of: Annotated[dict[str, list[str]], Setting(doors=())] = {}
     """For a condition, the models asked in it instead of `models`; baselines are asked in all."""
     temperature: Annotated[float | None, Field(ge=0, le=2), Setting(NOT_COMMAND)] = 0.0
-    """Of every language model that takes one and does not say its own; null: each model's own."""
+    """Temperature of every language model that takes one and states none itself; null: each model's own."""
     context_levels: Annotated[
         list[str],
         BeforeValidator(ContextLevel.convert_numbers),
