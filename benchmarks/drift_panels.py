@@ -3,7 +3,7 @@
 Each model answers questions in 10 segments, nearly always as the night before; what all of a night share wanders, has weeks, bad nights and
 outages. The questions are 20 of their own, or come in the batteries of a real round, each with a wobble of its own. Every figure goes through
 `verdict_on` and `night_of`, which make what is published, half way and at the end: the share of panels in which any series had the verdict.
-Run: `python benchmarks/drift_panels.py [SETS]`; it prints tables of docs/explanation/drift.md.
+Run: `python benchmarks/drift_panels.py [SETS]`; `make figures` writes some of its rates into docs/explanation/drift.md.
 The test suite runs these small, and `standing` besides: a series some of whose nights ask fewer of the questions.
 """
 
@@ -314,12 +314,17 @@ def alone(sets: int) -> None:
 def rule_alone(sets: int) -> None:
     print("Flagged by the rule alone, no drift, wobble .02 around .7, by number of nights")
     for nights in (2, 5, 10, 20, 50, 100):
-        rng, flagged = np.random.default_rng(4), 0
-        for _ in range(sets):
-            values = answers(Panel(nights=nights, level=0.7, wobble=0.02, flips=0.0), rng)["m0"].policy
-            times = {label: datetime.fromisoformat(label) for label in values.columns}
-            flagged += bool(apply_drift_rule(values, times, temperature=0).flagged)
-        print(f"| {nights} | {flagged / sets:.1%} |", flush=True)
+        print(f"| {nights} | {rule_flags(nights, sets):.1%} |", flush=True)
+
+
+def rule_flags(nights: int, sets: int) -> float:
+    """The share of unchanged models that the rule flags after so many nights."""
+    rng, flagged = np.random.default_rng(4), 0
+    for _ in range(sets):
+        values = answers(Panel(nights=nights, level=0.7, wobble=0.02, flips=0.0), rng)["m0"].policy
+        times = {label: datetime.fromisoformat(label) for label in values.columns}
+        flagged += bool(apply_drift_rule(values, times, temperature=0).flagged)
+    return flagged / sets
 
 
 def early_shifts(sets: int) -> None:

@@ -205,6 +205,22 @@ def one_set(
     return found
 
 
+def measure(world: QaWorld, sets: int) -> tuple[dict[str, float], dict[str, str]]:
+    """By what is held: the share of intervals that hold the truth (where there are any), and in words how many rows have none, and the median
+    half width."""
+    rng = np.random.default_rng(11)
+    real, widths, kept = truth(world), dict[str, list[float]](), dict[str, list[bool | None]]()
+    for _ in range(sets):
+        for what, those in one_set(world, real, rng, widths).items():
+            kept.setdefault(what, []).extend(those)
+    known = {what: [one for one in those if one is not None] for what, those in kept.items()}
+    remarks = {
+        what: f"{1 - len(known[what]) / len(those):.2f}" + (f", +- {np.median(widths[what]):.3f}" if widths.get(what) else "")
+        for what, those in kept.items()
+    }
+    return {what: float(np.mean(those)) for what, those in known.items() if those}, remarks
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="?", type=int, default=60, help="suites drawn of each world")
@@ -214,18 +230,11 @@ def main() -> None:
         f"{given.sets} suites of each world; share of intervals that hold the truth, (share of rows without one, median half width)"
     )
     for name in given.world or QA_WORLDS:
-        world, rng = QA_WORLDS[name], np.random.default_rng(11)
-        real, widths, kept = truth(world), dict[str, list[float]](), dict[str, list[bool | None]]()
-        for _ in range(given.sets):
-            for what, those in one_set(world, real, rng, widths).items():
-                kept.setdefault(what, []).extend(those)
-        told = []
-        for what, those in kept.items():
-            known = [one for one in those if one is not None]
-            share = f"{np.mean(known):.3f}" if known else "  -  "
-            width = f", +- {np.median(widths[what]):.3f}" if widths.get(what) else ""
-            told.append(f"{what} {share} ({1 - len(known) / len(those):.2f}{width})")
-        print(f"{name:<26} {'  '.join(told)}", flush=True)
+        shares, remarks = measure(QA_WORLDS[name], given.sets)
+        cells = [
+            f"{what} {f'{shares[what]:.3f}' if what in shares else '  -  '} ({remark})" for what, remark in remarks.items()
+        ]
+        print(f"{name:<26} {'  '.join(cells)}", flush=True)
 
 
 if __name__ == "__main__":
