@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, SEGMENTS, distribution, ok, run_stages, serve_as, use
 from tests.fake_llm_server import FakeLLM
 from tests.made_once import made_once
@@ -69,3 +70,21 @@ def score_two_nights(base: Base, folder: Path) -> None:
 def reading(scored: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     use(scored, monkeypatch)
     return scored
+
+
+@pytest.fixture(scope="session")
+def rubric_demo(scored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state `scored`, and on top of it what `make demo` does with rubrics and votes. To be copied, not changed."""
+    return made_once(tmp_path_factory, "rubric_demo", lambda folder: run_rubric_demo(scored, folder))
+
+
+def run_rubric_demo(scored: Path, folder: Path) -> None:
+    shutil.copytree(scored, folder, dirs_exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        use(folder, patch)
+        ok("import", "responses", ROOT / "data" / "stored_responses.jsonl")
+        ok("rubric", "add", ROOT / "data" / "blueprints")
+        ok("rubric", "run", "--blueprint", "demo-*")
+        ok("preference", "pairs", "--family", "rubric", "--only", "demo-*", "--per-item", "3")
+        ok("import", "votes", ROOT / "data" / "stored_votes.jsonl")
+        ok("preference", "board", "--refresh")

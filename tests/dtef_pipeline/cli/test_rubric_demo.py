@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import ok, query
+from tests.dtef_pipeline.cli.commands import ok, query, use
 from tests.strict_json import strict
 
 COVERED = {
@@ -47,32 +47,17 @@ class Demo(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    folder: Path = tmp_path_factory.mktemp("demo")
+def demo(rubric_demo: Path) -> Iterator[Demo]:
     with pytest.MonkeyPatch.context() as patch:
-        for name, place in (("DTEF_WAREHOUSE", "warehouse"), ("DTEF_RESPONSES", "r.sqlite"), ("DAGSTER_HOME", "dagster")):
-            patch.setenv(name, str(folder / place))
-        for name in ("DTEF_MODELS", "DTEF_PANEL", "DTEF_WEBHOOK"):
-            patch.delenv(name, raising=False)
-        ok("import", "responses", ROOT / "data" / "stored_responses.jsonl")
-        ok("rubric", "add", ROOT / "data" / "blueprints")
-        ok("rubric", "run", "--blueprint", "demo-*")
+        use(rubric_demo, patch)
         yield Demo(
             strict(ok("rubric", "board", "--by", "blueprint", "--blueprint", "demo-*", "--json")),
             query("SELECT * FROM rubric_scores WHERE level = 'cell'"),
             query("SELECT * FROM rubric_points WHERE partial OR score IS NULL"),
             strict(ok("responses", "--json")),
             printed(patch),
-            voted(),
+            strict(ok("preference", "board", "--json")),
         )
-
-
-def voted() -> list[dict[str, Any]]:
-    ok("preference", "pairs", "--family", "rubric", "--only", "demo-*", "--per-item", "3")
-    ok("import", "votes", ROOT / "data" / "stored_votes.jsonl")
-    ok("preference", "board", "--refresh")
-    board: list[dict[str, Any]] = strict(ok("preference", "board", "--json"))
-    return board
 
 
 def printed(patch: pytest.MonkeyPatch) -> dict[str, str]:
