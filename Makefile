@@ -10,7 +10,7 @@ export DTEF_RESPONSES := $(CURDIR)/$(STATE)/responses.sqlite
 # install.py compiles nothing: where no bytecode may be kept, every process that a command or a test starts compiles all of Dagster again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-thorough format ui docs lock picture wheel clean
+.PHONY: help setup demo test test-thorough format ui docs lock figures wheel clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -85,16 +85,14 @@ ui: $(BIN)/.runs ## Dagster on the state of `make demo`
 docs: setup ## build the documentation as a searchable site in build/docs, with the reference and data/panel.yaml written again
 	$(BIN)/python -m docs.panel
 	$(BIN)/python -m docs.reference
-	$(BIN)/python docs/house.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 lock: ## compile requirements.lock again (needs uv)
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --all-extras --python-version 3.11 \
 		pyproject.toml --output-file requirements.lock
 
-picture: ## take the README's picture anew, of the report that `make demo` left (needs Chromium)
-	chromium --headless --no-sandbox --hide-scrollbars --allow-file-access-from-files --window-size=1180,860 --virtual-time-budget=8000 \
-		--screenshot=$(CURDIR)/docs/leaderboard.png "file://$(CURDIR)/$(STATE)/report/survey/index.html#board-1-table.baselines=1"
+figures: setup ## measure what the docs quote, and take their pictures, on the state of `make demo` (some minutes; needs Chromium)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.figures
 
 wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m hatchling build -t wheel

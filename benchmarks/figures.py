@@ -269,6 +269,7 @@ def main(names: list[str]) -> None:
     for name in wanted:
         if name in PICTURES:
             PICTURES[name]()
+        if name.endswith(".png"):
             results[name] = picture_hash(name)
     RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
     for page in pages():

@@ -1,4 +1,4 @@
-"""Draws the house from the code into `docs/house.svg`: rooms, and the arrows of their imports. Run it when the test says the drawing is stale.
+"""Draws the house from the code into `docs/house.svg`: rooms, and the arrows of their imports. `make figures` writes it.
 
 A room stands above all rooms it imports. An arrow that follows from two others is left out, as is every arrow to the ground floor.
 """
@@ -174,7 +174,3 @@ def svg() -> str:
             "</svg>\n",
         ]
     )
-
-
-if __name__ == "__main__":
-    DRAWING.write_text(svg(), encoding="utf-8")

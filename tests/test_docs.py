@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks import figures
 from docs import panel
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.drift.settings import load_drift_settings
@@ -81,6 +82,25 @@ def test_the_documentation_site_has_every_page_and_can_be_searched(reference: st
     assert "not included in the" not in built.stderr, "mkdocs.yml lists every page"
     found = json.loads((tmp_path / "site" / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
     assert any(entry["location"].startswith("explanation/drift/") for entry in found)
+
+
+def test_every_figure_of_a_page_is_the_one_that_was_measured() -> None:
+    results = json.loads(figures.RESULTS.read_text(encoding="utf-8"))
+    quoted = [(page.name, name, text) for page in figures.pages() for name, text in figures.quoted(page).items()]
+    assert {name for _, name, _ in quoted} == set(figures.FIGURES)
+    assert [(page, name) for page, name, text in quoted if text != results[name]] == [], "stale: run `make figures`"
+
+
+def test_every_picture_of_a_page_was_taken_by_the_script() -> None:
+    shown = {
+        Path(link).name
+        for page in figures.pages()
+        for link in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+    }
+    results = json.loads(figures.RESULTS.read_text(encoding="utf-8"))
+    assert shown == set(figures.PICTURES)
+    taken = [name for name in shown if name.endswith(".png")]  # tests/test_house.py draws the other one again
+    assert [name for name in taken if figures.picture_hash(name) != results[name]] == [], "stale: run `make figures`"
 
 
 def test_links_between_pages_lead_somewhere() -> None:

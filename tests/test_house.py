@@ -35,4 +35,4 @@ def test_the_drawing_is_what_the_code_says() -> None:
     assert spec.loader is not None
     drawn = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(drawn)
-    assert drawn.DRAWING.read_text(encoding="utf-8") == drawn.svg(), "stale: run `make docs`"
+    assert drawn.DRAWING.read_text(encoding="utf-8") == drawn.svg(), "stale: run `python -m benchmarks.figures house.svg`"
