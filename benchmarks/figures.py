@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import operator
 import os
 import re
 import subprocess
@@ -20,7 +19,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -61,13 +60,13 @@ def share(value: float) -> str:
     return f"{value:.2f}".removeprefix("0")
 
 
-def drift_rule(sets: int = 1000) -> str:
+def drift_rule(sets: int = 500) -> str:
     nights = (2, 5, 10, 20, 50, 100)
     flagged = [share(drift_panels.rule_flags(number, sets)) for number in nights]
     return table(["nights", *map(str, nights)], [["flagged without any drift", *flagged]])
 
 
-def drift_false(sets: int = 200) -> str:
+def drift_false(sets: int = 100) -> str:
     panels = {
         "own .02, AR .8, normal": {"own": 0.02, "autocorrelation": 0.8},
         "own .01, AR .8, shared shocks t3": {"own": 0.01, "autocorrelation": 0.8, "degrees": 3},
@@ -79,7 +78,7 @@ def drift_false(sets: int = 200) -> str:
     return table(["two models", "the first", "the other", "the night, dated"], rows)
 
 
-def drift_found(sets: int = 100) -> str:
+def drift_found(sets: int = 50) -> str:
     panels = {
         "two models, AR .5": {"autocorrelation": 0.5},
         "two models, AR .8": {"autocorrelation": 0.8},
@@ -93,7 +92,7 @@ def drift_found(sets: int = 100) -> str:
     return table(["panel", "night 6", "11", "41"], rows)
 
 
-def survey_coverage(sets: int = 100) -> str:
+def survey_coverage(sets: int = 50) -> str:
     worlds = {
         "5 questions": "5 questions",
         "42 questions in 7 batteries": "42 questions in 7 batteries",
@@ -115,7 +114,7 @@ def survey_coverage(sets: int = 100) -> str:
     return table(["simulated survey", *columns], rows)
 
 
-def vote_coverage(sets: int = 200) -> str:
+def vote_coverage(sets: int = 100) -> str:
     worlds = {
         "no prompt ids": "8 players, 25 reviewers, 600 votes",
         "no prompt ids, 5 reviewers": "5 reviewers",
@@ -127,7 +126,7 @@ def vote_coverage(sets: int = 200) -> str:
     return table(["simulation", "coverage"], ([name, share(one["published"])] for name, one in found.items()))
 
 
-def question_coverage(sets: int = 60) -> str:
+def question_coverage(sets: int = 40) -> str:
     worlds = {"3 subjects": "3 subjects", "6 subjects": "6 subjects", "20 subjects": "20 subjects"}
     worlds["12 subjects of 4 to 400 items"] = "12, of 4 to 400 items"
     rows = []
@@ -137,7 +136,7 @@ def question_coverage(sets: int = 60) -> str:
     return table(["suite", "score", "macro score", "difference of two models"], rows)
 
 
-def blueprint_coverage(sets: int = 100) -> str:
+def blueprint_coverage(sets: int = 50) -> str:
     found = {
         "10 blueprints": rubric_coverage.of_sets(rubric_coverage.WORLDS["10 blueprints"], sets),
         "98 blueprints": rubric_coverage.of_sets(rubric_coverage.WORLDS["98 blueprints"], sets),
@@ -161,7 +160,13 @@ def exact_values(scenario: str, plays: Mapping[str, str]) -> str:
     rows = []
     for name, (first, second) in seats.items():
         wins = [(exact.value(first, other[1]) - exact.value(other[0], second)) / 2 for other in seats.values()]
-        rows.append([f"`{name}`", plays[name], *(f"{number:.4f}" for number in (exact.exploitability(first, second), *wins))])
+        rows.append(
+            [
+                f"`{name}`",
+                plays[name],
+                *(f"{round(number, 4) + 0.0:.4f}" for number in (exact.exploitability(first, second), *wins)),
+            ]
+        )
     return table(["baseline", "plays", "exploitability", *(f"wins from `{name}`" for name in plays)], rows)
 
 
@@ -264,17 +269,23 @@ def main(names: list[str]) -> None:
     results: dict[str, str] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     wanted = names or [*FIGURES, *PICTURES]
     with ProcessPoolExecutor() as pool:
-        figures = [name for name in wanted if name in FIGURES]
-        results |= dict(zip(figures, pool.map(operator.call, map(FIGURES.__getitem__, figures)), strict=True))
+        running = {pool.submit(FIGURES[name]): name for name in wanted if name in FIGURES}
+        for done in as_completed(running):
+            results[running[done]] = done.result()
+            save(results)
     for name in wanted:
         if name in PICTURES:
             PICTURES[name]()
         if name.endswith(".png"):
             results[name] = picture_hash(name)
-    RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    save(results)
     for page in pages():
         text = page.read_text(encoding="utf-8")
         page.write_text(MARKED.sub(partial(write_figure, results), text), encoding="utf-8")
+
+
+def save(results: Mapping[str, str]) -> None:
+    RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def write_figure(results: Mapping[str, str], match: re.Match[str]) -> str:

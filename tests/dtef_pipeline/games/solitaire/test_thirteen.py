@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -223,6 +224,9 @@ def test_of_120_deals_greedy_solves_3_patient_14_and_chance_about_a_third() -> N
         for name in ("greedy", "first-legal", "patient", "random")
     }
     assert wins == {"greedy": 3, "first-legal": 3, "patient": 14, "random": 34}
+    page = (ROOT / "docs" / "scenarios" / "thirteen.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| (`.+`) \| (\d+) \|", page, re.MULTILINE)
+    assert wins | {"optimal": 99} == {name.strip("`"): int(count) for names, count in shown for name in names.split(", ")}
 
 
 def test_the_optimal_baseline_plays_the_optimum_and_resigns_where_there_is_none() -> None:
