@@ -20,16 +20,15 @@ from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.description import ROLE_MEMBER, operations
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
+from dtef_pipeline.asking.call_plan import PLANNED
 from dtef_pipeline.cli import main
-from dtef_pipeline.cli.survey.columns import explain_columns
-from dtef_pipeline.cli.verbs import ExplainsColumns
+from dtef_pipeline.cli.families import family_record
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
 from dtef_pipeline.tables import description
 from resources.settings import Settings
 from resources.warehouse import TABLES
 
-NOT_STORED = ("run",)
-"""What shows columns of no table."""
 PAGE = Path(__file__).with_name("reference.md")
 OPENAPI = Path(__file__).with_name("openapi.json")
 
@@ -101,20 +100,13 @@ def _commands() -> list[str]:
                 *(f"| `{o.opts[0]}` | {o.help}{choices(o)} |" for o in options),
                 "",
             ]
-        if isinstance(command, ExplainsColumns) and command.table in NOT_STORED:
-            (_, columns), *_ = explain_columns(command.table)
-            lines += [
-                "| column shown | meaning |",
-                "| --- | --- |",
-                *(f"| {shown} | {text} |" for shown, text in columns.items()),
-                "",
-            ]
-        if isinstance(command, ExplainsColumns) and command.views:
+        family, _, verb = name.partition(" ")
+        if verb == "run" and family == "survey":
+            lines += ["| column of --estimate | meaning |", "| --- | --- |"]
+            lines += [*(f"| {shown} | {text} |" for shown, text in PLANNED.items()), ""]
+        if verb == "board" and family in FAMILY_BY_NAME and (views := family_record(family).views):
             lines += ["| `--by` | shows | table |", "| --- | --- | --- |"]
-            lines += [
-                *(f"| `{view.name}` | {view.shows} | {f'`{view.table}`' if view.table else '-'} |" for view in command.views),
-                "",
-            ]
+            lines += [*(f"| `{view.name}` | {view.shows} | {f'`{view.table}`' if view.table else '-'} |" for view in views), ""]
     return lines
 
 

@@ -13,7 +13,7 @@ from assets.engine.settings_config import load_family_panel
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.families import describe_table_columns, family_record
+from dtef_pipeline.cli.families import family_record
 from dtef_pipeline.cli.role_budgets import parse_budgets, resolve_budget_owners
 from dtef_pipeline.cli.stage_runs import check_home_path, open_dagster_instance, print_usage, report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say
@@ -110,7 +110,7 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
         raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef anchors --family {family}` makes them")
     options = panel_drift(Settings.read_environment(), warehouse)
     frame = judge_drift(subject, judged, options).to_pandas().drop(columns="family")
-    print_rows(_JUDGES_VIEW, frame, output, (), describe_table_columns("judge_drift"))
+    print_rows(_JUDGES_VIEW, frame, output, (), "judge_drift")
 
 
 def _add_scale(given: Given, settings: Settings) -> Given:

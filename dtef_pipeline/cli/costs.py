@@ -51,13 +51,7 @@ def costs(
     view = TableView(
         (*named, *counts, "cost"), (*named, "cost"), ("prompt_tokens", "completion_tokens", "budget_stopped", "calls")
     )
-    print_rows(
-        view,
-        shown,
-        output,
-        (),
-        {**describe_cost_columns(), **{name: description(COSTS.field(at)) for name, at in named.items()}},
-    )
+    print_rows(view, shown, output, (), "costs")
 
 
 def describe_cost_columns() -> dict[str, str]:

@@ -15,7 +15,7 @@ from assets.stage.panel_drift import list_family_judges, list_family_scored_mode
 from assets.survey.drift_question_texts import add_question_texts
 from dtef_pipeline.asking.snapshot_order import snapshot_order
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.families import CommandFamily, describe_table_columns, family_record, require_rolled_up
+from dtef_pipeline.cli.families import CommandFamily, family_record, require_rolled_up
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.read import list_scored_rounds
 from dtef_pipeline.cli.survey.boards import render_drift
@@ -95,7 +95,7 @@ def _show_rule(warehouse: Warehouse, family: CommandFamily, output: str) -> None
     frame = frame.sort_values(order, ascending=[False, True, True], na_position="last", kind="stable")
     if output == "table":
         frame = frame.assign(note=frame["reason"].where(frame["gap"].isna(), ""))
-    print_rows(_RULE_VIEW, frame, output, (), describe_table_columns("drift_rule"))
+    print_rows(_RULE_VIEW, frame, output, (), "drift_rule")
 
 
 @reads_tables

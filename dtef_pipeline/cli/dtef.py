@@ -35,7 +35,6 @@ from dtef_pipeline.cli.rubric.rubric_group import rubric
 from dtef_pipeline.cli.settings_command import TakesSettings
 from dtef_pipeline.cli.store_commands import export_file, import_file, responses
 from dtef_pipeline.cli.survey.survey_group import survey
-from dtef_pipeline.cli.verbs import ExplainsColumns
 from dtef_pipeline.site.paths import SITE_FOLDER
 from dtef_pipeline.statistics.seed import SEED
 
@@ -90,7 +89,7 @@ def report(out: Path) -> None:
     read.report(out)
 
 
-@main.command(cls=ExplainsColumns, table="costs", short_help="Show what language models were asked, and what it cost.")
+@main.command(epilog="Columns: dtef explain costs", short_help="Show what language models were asked, and what it cost.")
 @click.option(
     "--by",
     multiple=True,
@@ -118,7 +117,7 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
     show_costs(family, by, rounds, snapshot, output)
 
 
-@main.command(cls=ExplainsColumns, table="drift", short_help="Tell whether models respond in another way than before.")
+@main.command(epilog="Columns: dtef explain drift", short_help="Tell whether models respond in another way than before.")
 @of_rounds
 @click.option(
     "--by",
@@ -168,6 +167,21 @@ def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...],
     from dtef_pipeline.cli import drift
 
     sys.exit(drift.drift(family, rounds, by, since, fail_on, output))
+
+
+@main.command(short_help="Say what the columns of a board or table mean.")
+@click.argument("name")
+@writes_a_table
+@reports_errors
+def explain(name: str, output: str) -> None:
+    """Say what the columns of the board or table NAME mean: unit, range, direction.
+
+    NAME is what the last line of a board says, such as survey/gaps, qa/overall, games, preference, costs, drift or estimate; or a table, such as
+    rubric_scores or comparisons.
+    """
+    from dtef_pipeline.cli import families
+
+    families.explain(name, output)
 
 
 @main.command(short_help="Query the tables with DuckDB SQL.")

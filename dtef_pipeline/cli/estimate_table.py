@@ -12,7 +12,7 @@ import click
 import pandas as pd
 import sqlalchemy as sa
 
-from dtef_pipeline.asking.call_plan import PLANNED, PLANNED_ROLES, PlannedCalls
+from dtef_pipeline.asking.call_plan import PLANNED_ROLES, PlannedCalls
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER
 from dtef_pipeline.cli.terminal import print_table, say
@@ -58,6 +58,8 @@ def describe_sent_settings(asked: Sequence[ModelSpec]) -> Iterator[str]:
         yield f"a run would refuse this: {error}"
 
 
+ESTIMATE = "estimate"
+"""The name by which `dtef explain` knows the columns of an estimate."""
 BUDGETS = ("max_cost_usd", "max_calls", "max_tokens")
 _UNKNOWN_NAMED = 5
 DOLLARS = ["cost_usd", "cost_usd_most"]
@@ -70,15 +72,12 @@ def build_call_frame(rows: Sequence[PlannedCalls]) -> pd.DataFrame:
     return pd.DataFrame([_build_row(row) for row in rows], columns=["role", "model", *CALL_COUNTS, *TOKEN_COUNTS, *DOLLARS])
 
 
-def print_planned(frame: pd.DataFrame, lines: Iterable[str], meanings: Mapping[str, str] = PLANNED) -> None:
-    """The rows of `build_call_frame` as a table for people, then `lines` on them, and what the columns mean.
-
-    `meanings`: of columns that mean something else than in other estimates.
-    """
+def print_planned(frame: pd.DataFrame, lines: Iterable[str], explained_as: str = ESTIMATE) -> None:
+    """The rows of `build_call_frame` as a table for people, then `lines` on them. `explained_as`: as of `print_table`."""
     first_out = ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"]
     print_table(
         format_call_frame(frame),
-        {**PLANNED, **meanings},
+        explained_as,
         kept=["role", "model", "calls", *DOLLARS],
         first_out=first_out,
         lines=lines,
@@ -91,7 +90,7 @@ def print_estimate(
     settings: RunSettings,
     output: str,
     lines: Iterable[str] = (),
-    meanings: Mapping[str, str] = PLANNED,
+    explained_as: str = ESTIMATE,
     daily: Mapping[str, float | None] | None = None,
 ) -> None:
     """What a run would ask, as a table with `head` above it; for other programs the rows alone.
@@ -107,7 +106,7 @@ def print_estimate(
         return
     click.echo(f"{head}\n")
     budgets = (*_compare_budgets(settings, rows), *_compare_daily_budgets(daily or {}, rows))
-    print_planned(frame, [*lines, *_describe_assumed_lengths(found), *budgets, *list_sent_lines(rows)], meanings)
+    print_planned(frame, [*lines, *_describe_assumed_lengths(found), *budgets, *list_sent_lines(rows)], explained_as)
 
 
 def _describe_assumed_lengths(found: DryRun) -> Iterator[str]:

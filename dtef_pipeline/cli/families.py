@@ -1,12 +1,17 @@
-"""What a family brings to the commands that read its tables, and its board. A family brings one record, in `NAME_board.py`."""
+"""What a family brings to the commands that read its tables, its board, and what the columns of all boards mean.
+
+A family brings one record, in `NAME_board.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import click
 import pandas as pd
 import pyarrow as pa
 
@@ -14,13 +19,18 @@ from assets.engine.settings_config import load_family_panel
 from dtef_pipeline.boards.cuts import Cuts, select_cut
 from dtef_pipeline.boards.family_views import BoardView
 from dtef_pipeline.cli.options import USUAL_FAMILY
-from dtef_pipeline.cli.terminal import print_rows, whole_frame
+from dtef_pipeline.cli.terminal import compute_terminal_fit, print_rows, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, reads_tables, warn_mixed, warn_stale
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.families import FAMILY_BY_NAME, TABLES
+from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME, TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import build_command_settings
+from dtef_pipeline.report.columns import explain_columns
+from dtef_pipeline.report.terminal import render
+from dtef_pipeline.survey.boards.meanings import list_meanings
+from dtef_pipeline.survey.boards.schemas import MEANINGS
+from dtef_pipeline.survey.boards.survey_views import PUBLISHED
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.name_matching import filter_by_patterns as filter_by_patterns
 from resources.settings import Settings
@@ -85,7 +95,7 @@ def show_view(
     if not len(frame):
         raise NothingToShowError(f"nothing to show by {by}: it needs {view.needs}")
     lines = family.lines(warehouse, view, frame, parts)
-    print_rows(view, frame, output, lines, {**describe_table_columns(view.table), **view.meanings})
+    print_rows(view, frame, output, lines, f"{name}/{by}")
     if output == "table" and "rank" in view.columns and not own.get("served"):
         warn_mixed(warehouse, family.stored.responses, remedy=family.remedy)
 
@@ -119,7 +129,82 @@ def filter_by_model(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd
 
 def describe_table_columns(table: str) -> dict[str, str]:
     """What each column of a table means."""
-    return {column.name: description(column) for column in TABLES[table].schema or ()}
+    schema = TABLES[table].schema
+    return dict(MEANINGS.get(table, {})) if schema is None else {column.name: description(column) for column in schema}
+
+
+_SHOWN_COLUMNS = {
+    "costs": "dtef_pipeline.cli.costs.describe_cost_columns",
+    "drift": "dtef_pipeline.survey.boards.meanings.DRIFT_HEADINGS",
+    "estimate": "dtef_pipeline.asking.call_plan.PLANNED",
+    "games": "dtef_pipeline.cli.games.games_board.GAME_BOARD_COLUMNS",
+    "games/estimate": "dtef_pipeline.cli.games.games_run.LEAGUE_ESTIMATE",
+    "games/decisions": "dtef_pipeline.cli.games.games_decisions.DECISION_COLUMNS",
+    "preference": "dtef_pipeline.cli.preference.preference_fit.FITTED_COLUMNS",
+    "preference/metrics": "dtef_pipeline.preference.metric_agreement.BESIDE_COLUMNS",
+    "responses": "dtef_pipeline.cli.responses.STORED",
+    "rubric/runs": "dtef_pipeline.cli.rubric.rubric_show.RUN_COMPARISON_COLUMNS",
+    "survey/experiment": "dtef_pipeline.survey.boards.meanings.EXPERIMENT",
+}
+"""By the name that `dtef explain` takes, where the columns are described that are shown and are not, or not all, columns of a table."""
+_TABLE_SHOWN = {"games": "persona_results", "games/decisions": "strategy_values", "preference": "preference_scores"}
+"""Of these names, the table whose columns are shown, too."""
+
+
+def explain(name: str, output: str) -> None:
+    """Print what the columns of a board or table mean. Raises ConfigError for a name that is not known."""
+    rows = pd.DataFrame(explain_columns(find_columns(name)))
+    shown = [str(name) for name in rows if (rows[name] != "").any() and name != "title"]
+    click.echo(render(rows, output, columns=shown, fit=compute_terminal_fit(["column", "meaning"])))
+
+
+def find_columns(name: str) -> Mapping[str, str]:
+    """The descriptions of columns by their names. `name`: of a board, a table, or a family for its first board. Raises ConfigError."""
+    if name in _SHOWN_COLUMNS:
+        return _further_columns(name)
+    if (view := _views().get(name)) is not None:
+        return describe_view_columns(view, name.partition("/")[0])
+    if name in TABLES:
+        return describe_table_columns(name)
+    known = list_board_names()
+    near = [one for one in known if name and name in one.split("/")] or get_close_matches(name, known)
+    nearest = f"; nearest: {', '.join(sorted(near))}" if near else ""
+    raise ConfigError(f"{name!r} is no board and no table{nearest}. Allowed: {', '.join(known)}")
+
+
+def list_board_names() -> list[str]:
+    """What `dtef explain` takes."""
+    return sorted({*_views(), *_SHOWN_COLUMNS, *TABLES})
+
+
+def _views() -> dict[str, BoardView]:
+    """The views of all families by their names; that of a family is its first one."""
+    families = {family.name: family_record(family.name).views for family in FAMILIES}
+    first = {name: views[0] for name, views in families.items() if views}
+    return first | {f"{name}/{view.name}": view for name, views in families.items() for view in views}
+
+
+def _further_columns(name: str) -> Mapping[str, str]:
+    module, _, attribute = _SHOWN_COLUMNS[name].rpartition(".")
+    found = getattr(import_module(module), attribute)
+    table = _TABLE_SHOWN.get(name, name)
+    shown = found() if callable(found) else found
+    return _merge(shown, describe_table_columns(table) if table in TABLES else {})
+
+
+def _merge(shown: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
+    """What is shown, then the other columns of the table. A column that is shown has the meaning that it has there."""
+    return {**shown, **stored, **shown}
+
+
+def describe_view_columns(view: BoardView, family: str) -> dict[str, str]:
+    """What the columns of a board mean: those of its table, and what is shown besides."""
+    if view in PUBLISHED:
+        return _merge(list_meanings(view.name), describe_table_columns(view.table))
+    interval = {"interval": f"95 % interval of {view.estimate}"} if "interval" in view.columns else {}
+    board, stored = describe_table_columns(FAMILY_BY_NAME[family].board), describe_table_columns(view.table)
+    levels = {column: board[column] for column in view.columns if column in board and column not in stored}
+    return _merge({**levels, **interval, **view.meanings}, stored)
 
 
 def require_table(warehouse: Warehouse, table: str, made_by: str) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.cli.estimate_table import open_response_store, print_estimate
+from dtef_pipeline.cli.estimate_table import ESTIMATE, open_response_store, print_estimate
 from dtef_pipeline.cli.families import family_commands
 from dtef_pipeline.cli.options import exit_after, refuse_estimate_of_judging
 from dtef_pipeline.cli.role_budgets import apply_budgets
@@ -132,8 +132,8 @@ class FamilyRun:
     """In the table of that stage, the column that says which calls failed, which are warned of after a run; empty: none is."""
     assumes: Callable[[DryRun], Iterable[str]] = lambda found: ()
     """What an estimate says of its numbers."""
-    meanings: Mapping[str, str] = field(default_factory=dict)
-    """Of the columns of an estimate, where they mean something else than in other families."""
+    explained_as: str = ESTIMATE
+    """The name by which `dtef explain` knows the columns of an estimate."""
     daily: Callable[[RunContextOfCommand], Mapping[str, float | None]] = lambda given: {}
     """By role, US dollars of its day."""
 
@@ -227,7 +227,7 @@ def estimate(record: FamilyRun, options: Any, beside: RunFlags, output: str) -> 
         f"{format_count(len(chosen.keys), record.noun)}, {format_count(found.sizes[stage], noun)}, snapshot {options.snapshot}"
     )
     head = "\n".join([*record.introduce(given, chosen), size] if output == "table" else [])
-    print_estimate(head, found, options, output, record.assumes(found), record.meanings, record.daily(given))
+    print_estimate(head, found, options, output, record.assumes(found), record.explained_as, record.daily(given))
     if given.warehouse.skipped:
         raise SystemExit(1)
 

@@ -224,7 +224,7 @@ def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) ->
     """The rows, then `lines` on them and what the columns mean where people read it."""
     frame = whole_frame(summary)
     if output == "table":
-        print_table(frame, STORED, kept=["model", "snapshot", "role"], lines=lines)
+        print_table(frame, "responses", kept=["model", "snapshot", "role"], lines=lines)
     else:
         click.echo(render(frame, output))
 

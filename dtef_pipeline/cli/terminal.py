@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 import pandas as pd
@@ -17,14 +17,14 @@ from dtef_pipeline.report.terminal import (
     MOST_COLUMNS,
     Ends,
     Fit,
-    choose_shown_columns,
     format_column_intervals,
-    format_column_lines,
     render,
     wrap_line,
 )
 from dtef_pipeline.text.quantity_words import list_first_names
 
+COLUMNS_LINE = "Columns: dtef explain"
+"""The last line of a board, before the name of the board."""
 _ROWS_NAMED = 5
 """Rows that are named before a note on them."""
 _FLAG_COLUMNS = ("flagged", "champion", "investigate", "warn")
@@ -47,7 +47,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 def print_table(
     frame: pd.DataFrame,
-    meanings: Mapping[str, str],
+    explained_as: str = "",
     *,
     columns: Sequence[str] = (),
     kept: Sequence[str] = (),
@@ -55,12 +55,15 @@ def print_table(
     lines: Iterable[str] = (),
     ends: Ends | None = None,
 ) -> None:
-    """The rows as a table for people, then `lines` on them, and what the columns mean. Without `columns`, all of them."""
-    names, fit = list(columns or map(str, frame.columns)), compute_terminal_fit(kept, first_out)
-    click.echo(render(frame, "table", columns=names, ends=ends, fit=fit))
+    """The rows as a table for people, then `lines` on them. Without `columns`, all of them.
+
+    `explained_as`: the name by which `dtef explain` knows the columns, for the last line; empty: no such line.
+    """
+    click.echo(render(frame, "table", columns=columns, ends=ends, fit=compute_terminal_fit(kept, first_out)))
     for line in lines:
         say(line)
-    click.echo(format_column_lines(choose_shown_columns(names, fit), meanings, fit.width))
+    if explained_as:
+        say(f"{COLUMNS_LINE} {explained_as}")
 
 
 def print_rows(
@@ -68,9 +71,12 @@ def print_rows(
     frame: pd.DataFrame,
     output: str,
     lines: Iterable[str],
-    meanings: Mapping[str, str],
+    explained_as: str = "",
 ) -> None:
-    """The table, then notes on rows, `lines` on the whole, and what the columns mean; for other programs the rows alone."""
+    """The table, then notes on rows, `lines` on the whole, and where the columns are explained; for other programs only the rows.
+
+    `explained_as`: as of `print_table`.
+    """
     if output != "table":
         click.echo(render(frame, output))
         return
@@ -80,9 +86,8 @@ def print_rows(
             shown[name] = format_column_intervals(frame, view.estimate, ends)
     for name in {*_FLAG_COLUMNS} & {*frame}:
         shown[name] = frame[name].map({True: "yes", False: ""})
-    all_meanings = {"interval": f"95 % interval of {view.estimate}", **meanings}
     columns, lines = find_filled_columns(shown, view.columns), [*_format_notes(view, frame), *lines]
-    print_table(shown, all_meanings, columns=columns, kept=view.kept, first_out=view.first_out, lines=lines)
+    print_table(shown, explained_as, columns=columns, kept=view.kept, first_out=view.first_out, lines=lines)
 
 
 def whole_frame(rows: pa.Table) -> pd.DataFrame:

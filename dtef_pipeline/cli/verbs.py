@@ -29,7 +29,7 @@ from dtef_pipeline.text.quantity_words import format_plural
 
 
 class Commands(click.Group):
-    """A group whose commands explain their columns. A verb of `usual`, a group, needs no name of that group before it."""
+    """A group that lists its commands in the order of their use. A verb of `usual`, a group, needs no name of that group before it."""
 
     usual: click.Group | None = None
 
@@ -53,28 +53,6 @@ class ViewChoice(Protocol):
 
     @property
     def table(self) -> str: ...
-
-
-class ExplainsColumns(click.Command):
-    """A command whose help ends with what `--by` shows, and what the columns of a table mean."""
-
-    def __init__(self, *given: Any, table: str = "", views: Sequence[ViewChoice] = (), **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.table, self.views, self.epilog = table, views, _format_views(views)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_epilog(ctx, formatter)
-        if not self.table:
-            return
-        from dtef_pipeline.cli.survey.columns import explain_columns
-
-        for title, columns in explain_columns(self.table):
-            with formatter.section(title):
-                formatter.write_dl(list(columns.items()))
-
-
-class RunCommand(ExplainsColumns, TakesSettings):
-    """Takes the settings of a family, and explains the columns of its estimate."""
 
 
 class Verb(NamedTuple):
@@ -109,8 +87,6 @@ class FamilyWords:
     """What else stays when partitions are removed, in a sentence."""
     more: tuple[click.Command, ...] = ()
     """The commands that this family alone has."""
-    explains: str = ""
-    """The table whose columns the help of its board explains."""
 
 
 _REFRESH = flag("--refresh", help="First make the boards, costs, drift of models and the report anew of all that is scored.")
@@ -143,8 +119,8 @@ def run_command(
         make_roll_up_option(family),
     )
     with_options = options(*asks, of_estimate, *verb.options)(reports_errors(run))
-    given = {"table": "run", "settings": settings, "callbacks": callbacks}
-    command: click.Command = click.command("run", RunCommand, short_help=verb.short, help=verb.help, **given)(with_options)
+    given = {"settings": settings, "callbacks": callbacks}
+    command: click.Command = click.command("run", TakesSettings, short_help=verb.short, help=verb.help, **given)(with_options)
     return command
 
 
@@ -172,8 +148,8 @@ def _build_command(words: FamilyWords, name: str, verb: Verb, output: Option) ->
 
         sys.exit(getattr(family_verbs, _FUNCTIONS[name])(words.name, **given))
 
-    of_board = {"views": words.views, "table": words.explains} if name == "board" else {}
-    make = click.command(name, cls=ExplainsColumns, short_help=verb.short, help=verb.help, **of_board)
+    epilog = _format_views(words.name, words.views) if name == "board" else None
+    make = click.command(name, short_help=verb.short, help=verb.help, epilog=epilog)
     command: click.Command = make(options(*verb.options, output)(reports_errors(call)))
     return command
 
@@ -198,7 +174,7 @@ def _build_board_verb(words: FamilyWords) -> Verb:
         "--by",
         among=[view.name for view in words.views],
         default="overall",
-        help="What to show; each choice is explained below.",
+        help="View to show, as listed below.",
     )
     who = click.option(
         words.who,
@@ -210,5 +186,7 @@ def _build_board_verb(words: FamilyWords) -> Verb:
     return words.board._replace(options=(*([by] if words.views else []), who, *words.board.options, _REFRESH))
 
 
-def _format_views(views: Sequence[ViewChoice]) -> str | None:
-    return "\n".join(["\b", "What --by shows:", *(f"  {view.name:<15}  {view.shows}" for view in views)]) if views else None
+def _format_views(family: str, views: Sequence[ViewChoice]) -> str:
+    columns = f"Columns: dtef explain {family}{'/VIEW, such as ' + family + '/overall' if views else ''}"
+    lines = ["What --by shows:", *(f"  {view.name:<15}  {view.shows}" for view in views), ""] if views else []
+    return "\n".join(["\b", *lines, columns])

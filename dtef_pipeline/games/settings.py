@@ -68,7 +68,7 @@ class GamesSettings(PlaySettings):
 class DecisionSettings(PlaySettings):
     """What runs are given that ask models in every decision point of a small game."""
 
-    models: Annotated[list[str], Setting(option="--model", unset="nobody; what is stored is valued")] = []
+    models: Annotated[list[str], Setting(option="--player", unset="nobody; what is stored is valued")] = []
     """Model to ask: a model or collection that `dtef models` lists, or PERSONA@MODEL."""
     draws: Annotated[int, Field(ge=1, le=MOST_ASKED_EPISODES)] = USUAL_POINT_DRAWS
     """Number of times each decision point is asked."""

@@ -251,7 +251,7 @@ LEAGUE_SPACE = Space("league_scenario", first="league", second="scenario", order
 
 
 _BY_GAMES_RUN = "dtef games run {options} {players} --max-calls 0"
-_BY_DECISIONS = "dtef games decisions {options} {personas} --max-calls 0"
+_BY_DECISIONS = "dtef games run --decisions {options} {personas} --max-calls 0"
 _BY_GAMES_ROLL_UP = "dtef games board --refresh"
 _OF_SCENARIO, _OF_SCENARIO_SNAPSHOT = ("league", "scenario"), ("league", "scenario", "snapshot")
 GAMES_TABLES: Mapping[str, TableSpec] = {

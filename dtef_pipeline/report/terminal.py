@@ -78,18 +78,6 @@ def format_meaning(meaning: str) -> str:
     return meaning.replace("null: ", "- means ").replace("null unless", "- unless")
 
 
-def format_column_lines(columns: Sequence[str], meanings: Mapping[str, str], width: int | None = None) -> str:
-    """A line for each of the columns that `meanings` explains, after an empty line.
-
-    Text that is longer than `width` continues on the next line, indented to the start of the text.
-    """
-    column_meanings = {heading(name): format_meaning(meanings[name]) for name in columns if name in meanings}
-    longest = max(map(len, column_meanings), default=0)
-    return "\n".join(
-        ["", *(wrap_line(f"{name:<{longest}}  {meaning}", width, longest + 2) for name, meaning in column_meanings.items())]
-    )
-
-
 def wrap_line(line: str, width: int | None, indent: int = 0) -> str:
     """The line in as many lines as the width makes of it, those after the first indented; as it is where no width is given.
 

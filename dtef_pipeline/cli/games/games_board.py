@@ -13,7 +13,6 @@ from assets.games.game_catalog import load_known_persona_versions, load_known_sc
 from dtef_pipeline.boards.family_views import TableView
 from dtef_pipeline.cli.families import (
     CommandFamily,
-    describe_table_columns,
     filter_by_patterns,
     fitting_rows,
     require_rolled_up,
@@ -51,10 +50,11 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 EVERY_METRIC = "all"
-_PLAYER_TOLD = {
+GAME_BOARD_COLUMNS = {
     "player": "Player under test: baseline/NAME, a model, or PERSONA@MODEL",
     PERSONA_STATUS: "What its file says of the player's persona today: draft, approved or retired; empty without a persona",
     PLAYED_COVERAGE: "Share of the games (seed, seat and opponent) of all players shown that the player has, 0-1",
+    "interval": "95 % interval of mean, over seeds",
     "baseline": "yes: a baseline, which plays for nothing and always alike",
 }
 
@@ -109,7 +109,7 @@ def show(
         shown,
         output,
         lines,
-        {**describe_table_columns("persona_results"), **_PLAYER_TOLD},
+        "games",
     )
     if output == "table":
         warn_mixed(warehouse, "episode_turns", snapshot=snapshot)

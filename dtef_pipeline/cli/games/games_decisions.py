@@ -1,7 +1,8 @@
-"""`dtef games decisions`: asks, estimates and shows whole strategies."""
+"""`dtef games run --decisions`: asks, estimates and shows whole strategies."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,8 +13,8 @@ import pandas as pd
 from assets.games.game_catalog import load_known_personas, load_known_scenarios
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.families import describe_table_columns, named_stages
-from dtef_pipeline.cli.family_run import FamilyRun, RunSelection, open_run, start
+from dtef_pipeline.cli.families import named_stages
+from dtef_pipeline.cli.family_run import FamilyRun, RunSelection, estimate, open_run, start
 from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, choose_scenarios, register
 from dtef_pipeline.cli.settings_command import RunFlags
 from dtef_pipeline.cli.stage_runs import report_run_end
@@ -35,11 +36,13 @@ from resources.warehouse import Warehouse
 _WON_FROM = "against_"
 _WHOSE_STRATEGY = ("league", "scenario", "version", "snapshot", "player", "persona", "model", "model_variant")
 _STRATEGY_COUNTS = ("n_draws", "n_points", "n_missing", "n_filled")
-_STRATEGY_TOLD = {
+DECISION_COLUMNS = {
     "player": "Player: baseline/NAME, a model, or PERSONA@MODEL",
-    "exploitability": "Chips per hand that the best opponent wins, mean of both seats, without what the chance of draws adds; 0: perfect play",
+    "exploitability": "Chips per hand that the best opponent wins, mean of both seats, corrected for few draws: lower is better",
     "of_random": "Exploitability as a share of that of play at random: 0 is perfect play, 1 no better than random",
     "as_drawn": "Exploitability of the draws as they are: too high on average",
+    "interval": "95 % interval of exploitability, over other draws of the same player",
+    f"{_WON_FROM}NAME": "Chips per hand won from the baseline NAME, mean of both seats: higher is better",
     "unreadable": "Share of the responses from which no legal command was read, 0-1",
     "status": "Whose strategy it is: scored (the player's), partial (a baseline plays where nobody asked: ranked apart) or unscored",
     "asked": "Decision points that were asked, of all that the game has",
@@ -61,16 +64,14 @@ def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], output: str) -
     """The strategies that are known in the scenarios and the snapshot of the plans, the least exploitable first."""
     shown = _group_players([row for key, plan in plans.items() for row in _read_strategy_rows(warehouse, key, plan)])
     if not shown:
-        raise WarehouseError("nothing to show: `dtef games decisions --model NAME` asks a model")
+        raise WarehouseError("nothing to show: `dtef games run --decisions --player NAME` asks a model")
     values = list(dict.fromkeys(name for row in shown for name in row if name.startswith(_WON_FROM)))
     names = (
         *("scenario", "player", "status", "asked", "exploitability", "interval", "of_random", "as_drawn"),
         *values,
         *("unreadable", "draws"),
     )
-    won = {name: f"Chips per hand won from {name.removeprefix(_WON_FROM)}, mean of both seats" for name in values}
-    meanings = {**describe_table_columns("strategy_values"), **won, **_STRATEGY_TOLD}
-    print_rows(replace(_STRATEGIES_VIEW, columns=names), _build_frame(shown), output, (), meanings)
+    print_rows(replace(_STRATEGIES_VIEW, columns=names), _build_frame(shown), output, (), "games/decisions")
 
 
 def _read_strategy_rows(warehouse: Warehouse, key: str, plan: DecisionPlan) -> Iterator[dict[str, Any]]:
@@ -132,6 +133,15 @@ def _describe_values(row: Mapping[str, Any], most: int) -> str:
     return "; ".join(notes)
 
 
+def run_or_estimate(settings: Mapping[str, Any], flags: RunFlags, *, is_estimate: bool, output: str) -> None:
+    """What `dtef games run --decisions` does. `settings`: as its options are called; the players are the models to ask."""
+    options = DECISIONS_RUN.settings({"models" if name == "players" else name: value for name, value in settings.items()})
+    if is_estimate:
+        estimate(DECISIONS_RUN, options, flags, output)
+    else:
+        sys.exit(run(options, flags, output))
+
+
 def run(options: DecisionSettings, beside: RunFlags, output: str) -> int:
     """The exit code: 1 where a scenario failed or a file was left out."""
     given = open_run(DECISIONS_RUN, options, beside)
@@ -156,8 +166,8 @@ def _require_answers(warehouse: Warehouse, options: DecisionSettings) -> None:
     if options.models:
         return
     if not warehouse.tables(["decision_answers"]):
-        raise WarehouseError(f"no model was given, and {warehouse.root} has no answers to value: --model NAME asks a model")
-    say("no model was given: nobody is asked, and what is stored is valued", err=True)
+        raise WarehouseError(f"no player was given, and {warehouse.root} has no answers to value: --player NAME asks a model")
+    say("no player was given: the run asks no model and values the stored answers", err=True)
 
 
 def build_decision_plans(options: DecisionSettings, settings: Settings, models: Models) -> dict[str, DecisionPlan]:
@@ -178,7 +188,9 @@ def build_decision_plans(options: DecisionSettings, settings: Settings, models: 
         if not options.unapproved:
             require_approved(players, OR_UNAPPROVED)
         if baselines := [one.name for one in players if one.model is None]:
-            raise ConfigError(f"--model {', '.join(baselines)}: a baseline is never asked, and always shown; allowed: a model")
+            raise ConfigError(
+                f"--player {', '.join(baselines)}: a baseline is not asked, and always shown; allowed with --decisions: a model"
+            )
         plans[key] = DecisionPlan(
             found, select_points_to_ask(found.scenario, options.sample), players, options.draws, options.snapshot
         )

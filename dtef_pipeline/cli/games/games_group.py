@@ -14,52 +14,16 @@ from dtef_pipeline.cli.options import (
     choice,
     flag,
     make_budget_options,
+    make_roll_up_option,
     of_asked_snapshot,
+    of_estimate,
     options,
+    refuse_others,
     several,
     whole_number,
-    writes_a_table,
 )
 from dtef_pipeline.cli.settings_command import TakesSettings, split_given
-from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
-
-
-@click.command(
-    cls=TakesSettings,
-    settings="dtef_pipeline.games.settings.DecisionSettings",
-    short_help="Read a model's whole strategy off every decision of a small game.",
-)
-@of_asked_snapshot
-@make_budget_options("candidate")
-@flag(
-    "--estimate",
-    help="Only say what would be asked and what it costs: responses as long as the model's earlier ones, in decisions or else in games. "
-    "Nothing is asked or written.",
-)
-@writes_a_table
-@reports_errors
-def decisions(estimate: bool, output: str, **given: Any) -> None:
-    """Ask models what they do in every situation of a small game, and say what their whole strategy is worth.
-
-    A decision point is all that a seat can know when it is to move: Kuhn poker has 12, Leduc poker 936. From the answers follow, without the
-    luck of cards, the exact value against each baseline and the exploitability: what the best possible opponent wins, in chips per hand. 0 is
-    perfect play. A model at temperature 0 says the same in every draw; ask it once with --draws 1, or at the temperature that it plays with.
-
-    Responses are stored before they are used: the same command once more asks nothing twice. Draws and points of earlier runs count.
-
-    \b
-    Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
-    """
-    from dtef_pipeline.cli import family_run
-    from dtef_pipeline.cli.games import games_decisions
-
-    settings, beside = split_given(given)
-    options = games_decisions.DECISIONS_RUN.settings(settings)
-    if estimate:
-        family_run.estimate(games_decisions.DECISIONS_RUN, options, beside, output)
-    else:
-        sys.exit(games_decisions.run(options, beside, output))
-
+from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group
 
 _of_scenarios = options(
     several("--league", "leagues", metavar="LEAGUE|PATTERN", help="Only scenarios of this league"),
@@ -73,29 +37,67 @@ _of_scenarios = options(
 )
 
 
-run = run_command(
-    "games",
-    "dtef_pipeline.games.settings.GamesSettings",
-    Verb(
-        "Have players play scenarios, and score them.",
-        """Have players play scenarios turn by turn, score every episode, and update the boards.
+_DECISIONS_ONLY, _LEAGUES_ONLY = {"sample", "fill"}, {"seeds", "opponents"}
+
+
+@click.command(
+    cls=TakesSettings,
+    settings="dtef_pipeline.games.settings.GamesSettings",
+    short_help="Have players play scenarios, and score them.",
+)
+@of_asked_snapshot
+@make_budget_options("candidate")
+@make_roll_up_option("games")
+@of_estimate
+@flag(
+    "--decisions",
+    help="Ask models in every decision of a small game, in place of playing it; 10 draws of each unless --draws says otherwise.",
+)
+@whole_number(
+    "--sample",
+    least=0,
+    help="With --decisions: number of decision points to ask, always the same ones; 0: all.  [default: all, or 100 where there are more]",
+)
+@click.option(
+    "--fill",
+    metavar="BASELINE",
+    help="With --decisions: baseline, such as nash, that plays in the decision points that were not asked.",
+)
+@reports_errors
+def run(decisions: bool, is_estimate: bool, output: str, **given: Any) -> None:
+    """Have players play scenarios turn by turn, score every episode, and update the boards.
 
     Every seed is played in all seats, so that luck with the deal is the same for all. Baselines play for nothing. Responses of models are stored
     before they are used: the same command after a crash, or once more, asks nothing twice. An episode that a budget ends keeps its turns, and
     goes on in a later run.
 
-    How long an episode lasts is not known before it is played. For the usual numbers of --estimate a stand-in plays on from what is stored, with
-    moves of the scenario's opponents; requests that read the same are counted once, as they are asked once. A response has as many tokens as
-    earlier ones of the model had on average, or 400. The highest numbers are a bound: every game lasts to its limit of turns, every turn takes
-    all its retries, and every response is as long as max_tokens of the model allows. A budget `would be reached` by the usual numbers, and `may
-    be reached` by the highest ones; a run itself counts what it really uses.
+    How long an episode lasts is not known before it is played. For the usual numbers of --estimate, moves of the scenario's opponents continue
+    what is stored; requests with the same text are counted once, because they are sent once. A response has as many tokens as earlier ones of
+    the model on average, or 400. The highest numbers are a bound: every game lasts to its limit of turns, every turn takes all its retries, and
+    every response is as long as max_tokens of the model allows. A budget `would be reached` by the usual numbers, and `may be reached` by the
+    highest ones; a run counts what it really uses.
+
+    With --decisions models are asked what they do in every situation of a small game, and the command prints what the whole strategy is worth. A
+    decision point is all that a seat can know when it is to move: Kuhn poker has 12, Leduc poker 936. The answers give the exact value against
+    each baseline, without the luck of cards, and the exploitability: what the best possible opponent wins, in chips per hand. 0 is perfect play.
+    A model at temperature 0 gives the same answer in every draw; ask it with --draws 1, or at the temperature that it plays with.
 
     \b
     Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
-    """,
-    ),
-    roles=("candidate",),
-)
+    """
+    names = {*given}
+    if decisions:
+        refuse_others(names - _LEAGUES_ONLY, "--decisions", apart=("decisions", "is_estimate"))
+        from dtef_pipeline.cli.games import games_decisions
+
+        games_decisions.run_or_estimate(*split_given(given), is_estimate=is_estimate, output=output)
+        return
+    refuse_others(names - _DECISIONS_ONLY, "a run without --decisions", apart=("is_estimate",))
+    from dtef_pipeline.cli import family_run
+    from dtef_pipeline.cli.games.games_run import GAMES_RUN
+
+    settings, flags = split_given(given)
+    family_run.run_or_estimate(GAMES_RUN, GAMES_RUN.settings(settings), flags, is_estimate=is_estimate, output=output)
 
 
 @click.command(short_help="Play one episode of a scenario.")
@@ -158,7 +160,7 @@ GAMES = FamilyWords(
         dtef games run --player NAME  have players play a league, and score them
         dtef games board              show who plays best
         dtef report                   write the results of all families as a site
-        dtef games decisions          read a model's whole strategy off every decision of a small game
+        dtef games run --decisions    read a model's whole strategy off every decision of a small game
         dtef games add FILE           take in personas or scenarios of a file; `dtef export` writes one
         dtef games remove SCENARIO    take the results of a scenario away
     """,
@@ -245,6 +247,6 @@ GAMES = FamilyWords(
     ),
     run=run,
     who="--player",
-    more=(play, decisions),
+    more=(play,),
 )
 games = build_family_group(GAMES)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from assets.games.game_catalog import load_known_personas, load_known_scenarios
+from dtef_pipeline.asking.call_plan import PLANNED
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.families import named_stages
@@ -133,13 +134,14 @@ def _list_unplayed(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> 
             yield f"warning: {model}: {format_count(number, 'episode')} not played to the end, because {why}{last}; the same command continues"
 
 
-_OF_LEAGUES = {
+LEAGUE_ESTIMATE = {
+    **PLANNED,
     "planned": "Texts to be written, in all episodes",
     "calls": "Requests that are sent: all that are not replayed, where a stand-in plays on with legal moves",
     "calls_most": "Calls if every game lasts to its limit of turns, and every turn takes all the texts that it may",
     "response_tokens_most": "Tokens of the responses to the most calls, if each is as long as max_tokens of the model allows",
 }
-"""What columns of an estimate mean where games are played."""
+"""By name, the columns of an estimate where games are played."""
 BASELINES_LEFT_OUT = "Episodes of baselines alone ask nobody, and are not counted."
 HIGHEST_ASSUMES = (
     "The highest numbers assume that every game lasts to its limit of turns, "
@@ -176,5 +178,5 @@ GAMES_RUN = FamilyRun(
     makes_warehouse=True,
     sized_by=("episodes", "episode"),
     assumes=lambda found: [BASELINES_LEFT_OUT, HIGHEST_ASSUMES],
-    meanings=_OF_LEAGUES,
+    explained_as="games/estimate",
 )

@@ -96,7 +96,6 @@ def plugin_group(family: Family) -> click.Group:
             board=Verb("Show who does best.", "Show models by their mean score over items, or compare them."),
             run=_run(family),
             views=views_of(family),
-            explains=family.board,
         )
     )
 

@@ -10,7 +10,6 @@ import pandas as pd
 
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.boards.family_views import TableView
-from dtef_pipeline.cli.families import describe_table_columns
 from dtef_pipeline.cli.preference.preference_fit import read_stored_votes, resolve_judges
 from dtef_pipeline.cli.stage_runs import check_home_path, make_roll_ups, open_dagster_instance, report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say, whole_frame
@@ -18,7 +17,7 @@ from dtef_pipeline.cli.warehouse_access import NothingToShowError, open_warehous
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.preference.judge_ids import matches_judge
-from dtef_pipeline.preference.metric_agreement import BESIDE_COLUMNS, BESIDE_METRIC, compare_with_metrics, convert_judge_scores
+from dtef_pipeline.preference.metric_agreement import BESIDE_METRIC, compare_with_metrics, convert_judge_scores
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.preference.vote_selection import compute_votes_version, filter_by_item
@@ -75,7 +74,7 @@ def compare(
     with_tau = shown if output != "table" else shown[shown["tau"].notna()].reset_index(drop=True)
     lines = [*_describe_agreement(with_tau), *_describe_missing_tau(shown[shown["tau"].isna()])]
     if len(with_tau):
-        print_rows(_BESIDE_VIEW, with_tau, output, lines, BESIDE_COLUMNS)
+        print_rows(_BESIDE_VIEW, with_tau, output, lines, "preference/metrics")
         return
     for line in lines:
         say(line)
@@ -174,7 +173,7 @@ def show(
         shown if several else shown.drop(columns="component"),
         output,
         _describe_fits(shown),
-        describe_table_columns("preference_scores"),
+        "preference",
     )
 
 

@@ -109,15 +109,12 @@ def _load_models() -> Models:
 
 
 _JUDGES_SHOWN = 3
-_PREFERENCE_WORDS = {
-    "component": "Players that were compared with each other, directly or through others; scores of two components cannot be compared",
-    "rank": "Place by beta, 1 is best",
-    "tier": "Players that cannot be distinguished from the first of the tier (pair tests, adjusted by Holm's method, p < .05)",
-    "beta": "Score in logits, 0 on average; higher is preferred. A difference of 0.69 is preferred 2 to 1",
+FITTED_COLUMNS = {
+    "model": "Player: a model variant, or persona@variant",
     "interval": "95 % interval of beta, over the reviewers and prompts that the votes name; a note says where prompts do not count",
-    "share": "exp(beta) as a share of the sum over all players, 0-1",
     "n": "Votes on pairs with the player",
 }
+"""By name, the columns of boards of preference that `preference_scores` does not have."""
 
 
 _SCORE_VIEW = TableView(
@@ -200,7 +197,7 @@ def _show(where: str, found: PreferenceFit, judged: dict[str, Any], output: str)
     frame[["rank", "tier"]] = frame[["rank", "tier"]].astype("Int64")
     if len(found.components) == 1:
         frame = frame.drop(columns="component")
-    print_rows(_SCORE_VIEW, frame, output, [*_format_fit_lines(found), *_format_judge_lines(judged)], _PREFERENCE_WORDS)
+    print_rows(_SCORE_VIEW, frame, output, [*_format_fit_lines(found), *_format_judge_lines(judged)], "preference")
 
 
 def _format_fit_lines(found: PreferenceFit) -> Iterator[str]:

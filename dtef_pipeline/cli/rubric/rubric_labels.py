@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
-from dtef_pipeline.cli.families import describe_table_columns, filter_by_patterns
+from dtef_pipeline.cli.families import filter_by_patterns
 from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.cli.warehouse_access import open_warehouse, reads_tables
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -140,8 +140,8 @@ def show(warehouse: Warehouse, output: str) -> None:
         click.echo(line)
     if len(known):
         click.echo("\njudges against people:")
-        meanings, columns = describe_table_columns("rubric_known_classes"), RUBRIC_KNOWN_CLASSES.names
-        print_table(known, meanings, columns=columns, kept=["judge", "said", "n", "same"], first_out=["note"])
+        shown = RUBRIC_KNOWN_CLASSES.names
+        print_table(known, "rubric_known_classes", columns=shown, kept=["judge", "said", "n", "same"], first_out=["note"])
     for line in _describe_needed_labels(warehouse.rows("rubric_corrected").to_pandas()):
         say(line)
 

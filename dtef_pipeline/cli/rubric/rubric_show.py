@@ -121,7 +121,7 @@ _COLUMNS_OF_TWO_RUNS = [
     "n_pairs",
     "p_adjusted",
 ]
-_COMPARISON_WORDS = {
+RUN_COMPARISON_COLUMNS = {
     "model": "Model, over all its temperatures and system prompts",
     "verdict": "Decision: regression, improvement, equivalent or undecided",
     "difference": "Mean hybrid score in B less that in A, over pairs, by the weights of prompts",
@@ -225,7 +225,6 @@ def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: 
     shown = escape_frame(models.assign(interval=format_column_intervals(models, "difference", ("low", "high"))))
     print_table(
         shown,
-        _COMPARISON_WORDS,
         columns=_COLUMNS_OF_TWO_RUNS,
         kept=["model", "verdict", "difference"],
         first_out=["n_pairs", "n_prompts"],
@@ -236,8 +235,7 @@ def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: 
     )
     moved = escape_frame(prompts)
     click.echo(f"\n{format_count(len(moved), 'prompt')} that moved most\n")
-    of_prompts = {name: _COMPARISON_WORDS[name] for name in ("moved_model", "model_difference")}
-    print_table(moved, of_prompts, kept=["prompt", "difference"], first_out=["n_pairs"])
+    print_table(moved, "rubric/runs", kept=["prompt", "difference"], first_out=["n_pairs"])
 
 
 def _describe_other_differences(warehouse: Warehouse, blueprint: str, pair: tuple[str, str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.boards.boards import BY_METRIC, NO_RANK
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.cli.terminal import compute_terminal_fit
+from dtef_pipeline.cli.terminal import COLUMNS_LINE, compute_terminal_fit
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.report.drift_terminal import build_verdict_frame, format_drift
 from dtef_pipeline.report.terminal import (
@@ -20,7 +20,6 @@ from dtef_pipeline.report.terminal import (
     add_ranks,
     choose_shown_columns,
     format_column_intervals,
-    format_column_lines,
     intervals,
     rename_variants,
     render,
@@ -28,12 +27,10 @@ from dtef_pipeline.report.terminal import (
 )
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.meanings import (
-    DRIFT_HEADINGS,
     ENDS,
     FIRST_OUT,
     OWN_INTERVALS,
     SHOWN_INTERVALS,
-    list_meanings,
     list_subject_columns,
     view_columns,
 )
@@ -160,22 +157,16 @@ def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:
 
 
 def describe_view_columns(by: str, *frames: pd.DataFrame) -> str:
-    """A line for each column that a table of the view has and that is not plain English; an interval that is missing says why.
-
-    Before them stands what readable responses alone say otherwise. Begins with an empty line, or with that, as it follows the table.
-    """
-    fit, column_meanings = _fit(by), dict(list_meanings(by))
+    """Lines after the tables of a view: notes without a column, other findings from readable responses, why there is no interval, and where the
+    columns are explained."""
+    fit = _fit(by)
     tables = [(shown, _choose_columns(by, shown)) for shown in (_prepare_frame(by, frame) for frame in frames)]
-    columns = dict.fromkeys(name for _, names in tables for name in names)
+    columns = {name for _, names in tables for name in names}
     fitting = {name for _, names in tables for name in choose_shown_columns(names, fit)}
-    if "rank" in column_meanings and "adjusted_score" not in columns:  # it is the same number as the score
-        column_meanings["rank"] = column_meanings["rank"].replace("by adjusted score", "by score")
     reason = find_interval_reason(interval for shown, _ in tables for interval in shown["interval"])
-    if reason and "interval" not in columns and "score" in column_meanings:
-        column_meanings["score"] += f"; no interval from {reason}"
-    lines = format_column_lines([name for name in columns if name in fitting], column_meanings, fit.width)
+    why = f"no interval from {reason}" if reason and "interval" not in columns else ""
     notes = [_build_notes(shown, name) for shown, names in tables for name in _NOTES if name in names and name not in fitting]
-    return "\n".join(filter(None, [*notes, *map(_describe_readable_only, frames), lines]))
+    return "\n".join(filter(None, [*notes, *map(_describe_readable_only, frames), why, f"{COLUMNS_LINE} survey/{by}"]))
 
 
 def find_reasons_without_score(
@@ -242,13 +233,12 @@ def _format_list(title: str, lines: Sequence[str]) -> str:
 
 
 def render_drift(checks: pa.Table, subject: Subject) -> str:
-    """What `dtef drift` prints, with a line for each column of its table of verdicts that is not plain English."""
+    """What `dtef drift` prints."""
     verdicts, keys = build_verdict_frame(checks, subject), subject.keys
     whose = ("verdict", "night", *keys.space, "model", "way", "shift")
     fit = compute_terminal_fit([name for name in whose if name in verdicts], _DRIFT_FIRST_OUT)
     text = format_drift(checks, subject, fit)
-    shown = choose_shown_columns([*map(str, verdicts)], fit)
-    return "\n".join([text, format_column_lines(shown, DRIFT_HEADINGS, fit.width)] if shown else [text])
+    return f"{text}\n{COLUMNS_LINE} drift" if len(verdicts.columns) else text
 
 
 def _fit(by: str, how: str = "") -> Fit:

@@ -24,14 +24,14 @@ from dtef_pipeline.cli.survey.boards import (
     render_view,
 )
 from dtef_pipeline.cli.survey.selection import find_experiment, set_context_levels
-from dtef_pipeline.cli.terminal import compute_terminal_fit, say
+from dtef_pipeline.cli.terminal import COLUMNS_LINE, compute_terminal_fit, say
 from dtef_pipeline.cli.warehouse_access import query_rounds, reads_tables
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.report.terminal import choose_shown_columns, format_column_lines, intervals, render
+from dtef_pipeline.report.terminal import intervals, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.experiments import compare_conditions
-from dtef_pipeline.survey.boards.meanings import ENDS, EXPERIMENT
+from dtef_pipeline.survey.boards.meanings import ENDS
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import ConditionModel, Experiment, list_each_asked_once, resolve_asked_models
@@ -284,17 +284,15 @@ def _format_headline(chosen: Experiment, margin: float) -> str:
 
 
 def _print_comparison(chosen: Experiment, frame: pd.DataFrame) -> None:
-    """A table for each context level, under a heading that names it; the columns are explained once."""
+    """A table for each context level, under a heading that names it."""
     apart = bool((frame["parsed_note"].fillna("") != "").any())
     needless = {*(() if chosen.compares_contexts else ("context_level",)), *(() if apart else ("parsed_decision",))}
     columns = [name for name in _COMPARED if name not in needless]
     fit = compute_terminal_fit(["model", "condition", "difference", "decision"], ["tokens", "parse_rate"])
-    run_report: dict[str, None] = {}
     for levels, rows in _split_by_level(chosen, frame):
         shown = _format_comparison(rows)
         click.echo(f"\ncontext {levels}:\n{render(shown, 'table', columns=columns, ends=ENDS, fit=fit)}")
-        run_report |= dict.fromkeys(choose_shown_columns(columns, fit))
-    click.echo(format_column_lines([name for name in columns if name in run_report], EXPERIMENT, fit.width))
+    say(f"{COLUMNS_LINE} survey/experiment")
 
 
 def _split_by_level(chosen: Experiment, frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:

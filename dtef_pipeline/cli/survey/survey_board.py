@@ -31,7 +31,7 @@ from dtef_pipeline.cli.warehouse_access import SERVED_REMEDY, NothingToShowError
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.survey_views import BY_NAME
+from dtef_pipeline.survey.boards.survey_views import BY_NAME, PUBLISHED
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.text.quantity_words import format_count
@@ -144,6 +144,7 @@ def _list_available(connection: duckdb.DuckDBPyConnection, given: str) -> str:
 SURVEY_COMMANDS = CommandFamily(
     "survey",
     SUBJECT,
+    PUBLISHED,
     show=show,
     until_then=" `dtef board --snapshot LABEL` shows the scores of each of them now.",
     nothing_watched="only baselines are scored, and they do not drift; segments of people who gave no answer are not looked at",

@@ -80,7 +80,7 @@ run = run_command(
 
     Roll-ups are the tables over all rounds, such as the leaderboard, and the report. Responses that are stored already are used again, and
     only the missing ones are asked for; --snapshot with a new label asks for all anew. When a budget is reached, finished work is kept. Give
-    the command again to ask for the rest: a budget counts from zero at each start. `dtef board --help` explains the columns of the board.
+    the command again to ask for the rest: a budget counts from zero at each start. `dtef explain survey` explains the columns of the board.
 
     With --estimate the tokens of prompts are estimated on the high side. For responses two numbers are given: what is usual (the mean of
     earlier responses, if there are any), and the most that the models' max_tokens allow. Where the price of a model is not known, its cost is
@@ -213,6 +213,5 @@ SURVEY = FamilyWords(
     ),
     run=run,
     views=PUBLISHED,
-    explains="leaderboard",
 )
 survey = build_family_group(SURVEY)

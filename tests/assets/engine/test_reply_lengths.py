@@ -45,7 +45,7 @@ def test_an_estimate_of_decisions_takes_texts_as_long_as_those_of_the_model_s_ga
 ) -> None:
     use(tmp_path, monkeypatch)
     (model,) = load_known_models(Settings.read_environment(), COMPUTED_MODELS).resolve(["gpt-4.1-mini"])
-    asks = ("games", "decisions", "--scenario", "kuhn", "--model", model.name, "--draws", "1", "--estimate", "--json")
+    asks = ("games", "run", "--decisions", "--scenario", "kuhn", "--player", model.name, "--draws", "1", "--estimate", "--json")
     (before,) = strict(ok(*asks))
     house = Warehouse(tmp_path / "warehouse")
     house.write("episode_turns", turns(((model.variant, "a", 7),)), **LEAGUE_SPACE.levels("poker/kuhn"), snapshot="base")

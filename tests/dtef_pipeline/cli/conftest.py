@@ -62,7 +62,7 @@ def score_two_nights(base: Base, folder: Path) -> None:
             for level in ("0", "2"):
                 over = f"all models on S1: {', '.join(SEGMENTS)}; 3 of 16 questions; context {level}; of snapshot {night}:"
                 assert f"\n\n{over}" in printed
-            assert printed.count("\ntier ") == 1, "columns are explained once, beneath the last board"
+            assert printed.count("Columns: dtef explain survey/overall") == 1, "once, after the last board"
         ok("board", "--refresh")
 
 

@@ -1,4 +1,4 @@
-"""Whoever sees a board sees what its columns mean: beneath it, in the help of the command, and nowhere else."""
+"""`dtef explain NAME` says what the columns of every board mean; boards end with one line that names it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.cli.survey.columns import explain_columns
+from dtef_pipeline.cli.families import family_record, find_columns, list_board_names
 from dtef_pipeline.cli.survey.run_summary import _COMPARED
-from dtef_pipeline.survey.boards.meanings import EXPERIMENT, PLAIN, list_meanings, view_columns
+from dtef_pipeline.families import FAMILIES
+from dtef_pipeline.report.columns import split_description
+from dtef_pipeline.survey.boards.meanings import EXPERIMENT, PLAIN, view_columns
 from dtef_pipeline.survey.boards.survey_views import PUBLISHED
 from tests.dtef_pipeline.cli.commands import CHOSEN, ok, refused
+from tests.strict_json import strict
 
 WITHOUT_ROWS = ("reliability",)
 """Views that the state of these tests has no rows for."""
-
-
-def table_and_lines(printed: str) -> tuple[set[str], dict[str, str]]:
-    """The headings of the table, and the lines beneath it by the column that they begin with."""
-    table, _, lines = printed.rstrip("\n").rpartition("\n\n")
-    rows = table.splitlines()
-    rule = next(place for place, line in enumerate(rows) if "──" in line)
-    told = dict(re.split(r" {2,}", line, maxsplit=1) for line in lines.splitlines())
-    return set(re.split(r" {2,}", rows[rule - 1].strip())), told
 
 
 @pytest.mark.parametrize(
@@ -34,39 +28,70 @@ def table_and_lines(printed: str) -> tuple[set[str], dict[str, str]]:
         if view.name not in WITHOUT_ROWS
     ],
 )
-def test_every_view_ends_with_a_line_on_each_of_its_columns_that_is_not_plain_english(reading: Path, by: str) -> None:
-    shown, told = table_and_lines(ok("board", "--by", by))
-    assert set(told) == shown - {name.replace("_", " ") for name in PLAIN}
-    assert not [meaning for meaning in told.values() if len(meaning) < 15 or "null" in meaning]
-    assert "\n\n" not in ok("board", "--by", by, "--csv")
+def test_every_view_ends_with_one_line_that_says_where_its_columns_are_explained(reading: Path, by: str) -> None:
+    printed = ok("board", "--by", by)
+    assert printed.splitlines()[-1] == f"Columns: dtef explain survey/{by}"
+    assert "Columns:" not in ok("board", "--by", by, "--csv")
 
 
 def test_costs_drift_and_estimate_end_so_too(reading: Path) -> None:
     for command in (["costs"], ["drift"], ["run", "--estimate", "--round", "S1", *CHOSEN, "--model", "gpt-4.1-mini"]):
-        printed = ok(*command)
-        lines = printed.rstrip("\n").rpartition("\n\n")[2].splitlines()
-        assert {line.split("  ")[0] for line in lines} <= {
-            name for _, columns in explain_columns(command[0]) for name in columns
-        }
-        assert len(lines) > 5
+        name = "estimate" if command[0] == "run" else command[0]
+        assert ok(*command).splitlines()[-1] == f"Columns: dtef explain {name}"
+
+
+@pytest.mark.parametrize("command", ["board", "drift", "costs"])
+def test_the_help_of_a_command_says_where_its_columns_are_explained(command: str) -> None:
+    assert re.search(r"^ *Columns: dtef explain \w+", ok(command, "--help"), re.MULTILINE)
+
+
+def test_every_column_of_every_board_is_explained() -> None:
+    for view in PUBLISHED:
+        assert {*view_columns(view.name)} <= {*PLAIN, *find_columns(f"survey/{view.name}")}, view.name
+    for family in FAMILIES:
+        for view in family_record(family.name).views:
+            columns = find_columns(f"{family.name}/{view.name}")
+            assert {*view.columns} <= {*PLAIN, *columns}, view.name
+    assert {*_COMPARED} <= {*PLAIN, *EXPERIMENT}
+
+
+def test_every_name_has_columns_with_a_meaning() -> None:
+    for name in list_board_names():
+        columns = find_columns(name)
+        assert columns, name
+        assert [column for column, meaning in columns.items() if len(split_description(column, meaning).meaning) < 4] == [], (
+            name
+        )
 
 
 @pytest.mark.parametrize(
-    ("command", "table"), [("board", "leaderboard"), ("drift", "drift"), ("costs", "costs"), ("run", "run")]
+    ("description", "parts"),
+    [
+        ("Share of responses, 0-1: higher is better", ("share", "0-1", "higher is better", "Share of responses")),
+        ("Score, 0-1, higher is better: 0 if refused", ("", "0-1", "higher is better", "Score: 0 if refused")),
+        ("Value; exploitability: lower is better", ("", "", "", "Value; exploitability: lower is better")),
+        ("Cost in US dollars; null: unknown", ("US dollars", "", "", "Cost in US dollars; - means unknown")),
+        ("Change from 0 to 1, -1 to 1", ("", "-1 to 1", "", "Change from 0 to 1")),
+    ],
 )
-def test_the_help_of_a_command_explains_what_it_shows(command: str, table: str) -> None:
-    said = " ".join(ok(command, "--help").split())
-    sections = explain_columns(table)
-    assert sections
-    for heading, columns in sections:
-        assert heading in said
-        assert [name for name, text in columns.items() if f"{name} {text}" not in said] == []
+def test_a_description_is_split_into_unit_range_direction_and_meaning(description: str, parts: tuple[str, ...]) -> None:
+    assert split_description("score", description)[2:] == parts
 
 
-def test_every_column_that_can_be_shown_is_plain_or_explained() -> None:
-    for view in PUBLISHED:
-        assert {*view_columns(view.name)} <= {*PLAIN, *list_meanings(view.name)}, view.name
-    assert {*_COMPARED} <= {*PLAIN, *EXPERIMENT}
+def test_explain_prints_a_row_for_each_column() -> None:
+    rows = strict(ok("explain", "survey/gaps", "--json"))
+    assert [*rows[0]] == ["column", "title", "unit", "range", "direction", "meaning"]
+    assert {row["column"] for row in rows} == {*find_columns("survey/gaps")}
+    (row,) = [row for row in rows if row["column"] == "p_adjusted"]
+    assert (row["title"], row["range"]) == ("p adjusted", "0-1")
+    assert "p_adjusted" in ok("explain", "survey/gaps")
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_and_all_others() -> None:
+    said = refused("explain", "gaps")
+    assert "nearest: survey/gaps" in said
+    assert all(name in said for name in list_board_names())
+    assert "nearest: rubric" in refused("explain", "rubricboard")
 
 
 def test_a_view_without_rows_says_which_option_left_them_out(reading: Path) -> None:

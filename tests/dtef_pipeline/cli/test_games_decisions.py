@@ -1,4 +1,4 @@
-"""`dtef games decisions`: a model whose strategy is known is asked in every decision of Kuhn poker, and is worth what it should be."""
+"""`dtef games run --decisions`: a model whose strategy is known is asked in every decision of Kuhn poker, and is worth what it should be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.made.small_poker import small_poker
 from tests.strict_json import strict
 
 DRAWS = 4
-ASKS_KUHN = ("games", "decisions", "--scenario", "poker/kuhn", "--model", "fake", "--draws", DRAWS)
+ASKS_KUHN = ("games", "run", "--decisions", "--scenario", "poker/kuhn", "--player", "fake", "--draws", DRAWS)
 
 
 def legal_in(call: Call) -> list[str]:
@@ -62,7 +62,9 @@ def test_a_known_strategy_is_read_off_and_nothing_is_asked_twice(server: FakeLLM
     assert (own["unreadable"], own["draws"], own["points"]) == (0, 48, 12)
     assert found["baseline/random"]["exploitability"] == pytest.approx(0.4583333)
     assert found["baseline/always-pass"]["of_random"] == pytest.approx(1 / 0.4583333)
-    assert "no model was given: nobody is asked" in dtef("games", "decisions", "--scenario", "poker/kuhn").output
+    assert (
+        "no player was given: the run asks no model" in dtef("games", "run", "--decisions", "--scenario", "poker/kuhn").output
+    )
     assert len(server.calls) == 12 * DRAWS
     (spent,) = strict(ok("costs", "--family", "games", "--json"))
     assert (spent["answered"], spent["model"]) == (48, "fake")
@@ -86,16 +88,16 @@ def test_what_a_budget_leaves_out_is_asked_by_the_next_run(server: FakeLLM) -> N
     stopped = dtef(*ASKS_KUHN, "--max-calls", 10)
     told = " ".join(stopped.output.split())
     assert "got no response: the same command asks again" in told
-    assert "Exploitability as a share of that of play at random" in told
+    assert told.endswith("Columns: dtef explain games/decisions")
     assert len(server.calls) == 10
     assert shown()["fake"]["exploitability"] is not None
     assert len(server.calls) == 12 * DRAWS
 
 
 def test_without_a_model_and_without_stored_answers_no_warehouse_is_made(server: FakeLLM, state: Path) -> None:
-    told = refused("games", "decisions", "--scenario", "poker/kuhn")
-    assert "no model was given, and" in told
-    assert "has no answers to value: --model NAME asks a model" in " ".join(told.split())
+    told = refused("games", "run", "--decisions", "--scenario", "poker/kuhn")
+    assert "no player was given, and" in told
+    assert "has no answers to value: --player NAME asks a model" in " ".join(told.split())
     assert not (state / "warehouse").exists()
 
 
@@ -105,18 +107,33 @@ def test_without_a_model_and_without_stored_answers_no_warehouse_is_made(server:
         (("--scenario", "solitaire/thirteen"), "no decision points; allowed: poker/kuhn, poker/leduc"),
         (("--scenario", "poker/kuhn", "--sample", "13"), "got a sample of 13; allowed: from 1 to 12 decision points"),
         (("--scenario", "poker/kuhn", "--fill", "nahs"), "fill 'nahs': allowed: nash"),
-        (("--model", "baseline/nash"), "a baseline is never asked, and always shown"),
-        (("--persona", "nobody", "--model", "fake"), "persona nobody: not known"),
+        (("--player", "baseline/nash"), "a baseline is not asked, and always shown"),
+        (("--seeds", "1-3"), "--seeds with --decisions: allowed with it: "),
+        (("--persona", "nobody", "--player", "fake"), "persona nobody: not known"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anything_is(server: FakeLLM, words: tuple[str, ...], told: str) -> None:
-    assert told in refused("games", "decisions", *words)
+    assert told in refused("games", "run", "--decisions", *words)
     assert not server.calls
 
 
 def test_a_sample_that_a_baseline_fills_is_partial_and_stands_behind_whole_strategies(server: FakeLLM, tmp_path: Path) -> None:
     """Three decisions of a model, and nash in the nine others, once stood among whole strategies without a mark."""
-    asked = ("games", "decisions", "--scenario", "poker/kuhn", "--draws", 2, "--sample", 3, "--fill", "nash", "--model", "fake")
+    asked = (
+        "games",
+        "run",
+        "--decisions",
+        "--scenario",
+        "poker/kuhn",
+        "--draws",
+        2,
+        "--sample",
+        3,
+        "--fill",
+        "nash",
+        "--player",
+        "fake",
+    )
     rows = strict(ok(*asked, "--json"))
     own = rows[-1]
     assert (own["player"], own["status"], own["points"], own["of_points"], own["filled"]) == ("fake", "partial", 3, 12, 9)

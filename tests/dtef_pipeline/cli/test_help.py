@@ -40,7 +40,7 @@ class TestHelp:
         assert isinstance(main, click.Group)
         assert set(main.commands) == {
             *("survey", "rubric", "qa", "games", "preference"),
-            *("report", "costs", "drift", "sql", "responses", "export", "import", "models", "score", "anchors"),
+            *("report", "costs", "drift", "explain", "sql", "responses", "export", "import", "models", "score", "anchors"),
             *("doctor", "ui", "api", "tokens"),
         }
         for name, command in main.commands.items():
