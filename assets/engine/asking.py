@@ -42,6 +42,7 @@ def asking(
             roles,
             of_days=limits.daily,
             unpriced=limits.unpriced,
+            stage=context.asset_key.to_user_string(),
         ) as ask,
     ):
         yield ask

@@ -57,7 +57,8 @@ class StageContext(Shared):
         budgets, roles = budgets_of(self.settings, [spec])
         log = self.context.log.info
         self.opened.enter_context(provider_pools(self.context.instance, self.context.run, [spec], log))
-        opened = self.store.open_gateway(log, {}, self.settings.budget, budgets, command_of(self.context.run), roles)
+        stage = self.context.asset_key.to_user_string()
+        opened = self.store.open_gateway(log, {}, self.settings.budget, budgets, command_of(self.context.run), roles, stage)
         gateway, progress, _ = self.opened.enter_context(opened)
         return gateway, progress
 

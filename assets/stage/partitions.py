@@ -25,7 +25,7 @@ from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.evaluation_calls import CallCounts, StageCalls
 from resources.evaluations.evaluation_store import QUEUE_TAG
 from resources.failures import add_remedy, format_one_line, links
-from resources.gateway.progress import PartsProgress
+from resources.gateway.progress import PartsProgress, format_progress
 from resources.responses.processes import Process
 from resources.settings import Settings
 from resources.warehouse import TABLES
@@ -144,12 +144,12 @@ class PartitionRun:
         self._progress.announce(f"{self._title()}: {format_count(len(self.keys), 'partition')}")
 
     def _title(self) -> str:
-        """`stage 3 of 6, predictions`: the time left that is shown is the stage's."""
+        """`predictions (stage 3 of 6)`: the time left that is shown is the stage's."""
         name = str(self.context.asset_key.to_user_string())
         if name not in _PLACES:
             return name
         pipeline, number = _PLACES[name]
-        return f"stage {number} of {sum(one == pipeline for one, _ in _PLACES.values())}, {name}"
+        return f"{name} (stage {number} of {sum(one == pipeline for one, _ in _PLACES.values())})"
 
     @contextmanager
     def attempt(self, key: str) -> Iterator[None]:
@@ -192,16 +192,21 @@ class PartitionRun:
         return dg.MaterializeResult(metadata={LOGS_NOTHING: True})
 
     def _log_summary(self) -> None:
-        """One line in the run's log: what was made, of which partitions, and how long it took."""
+        """One line in the run's log: partitions done and failed, rows, seconds, and which partitions."""
         counts = [
             made.metadata["dagster/row_count"].value for made in self._done.values() if "dagster/row_count" in made.metadata
         ]
         rows = sum(count for count in counts if isinstance(count, int))
-        which = f" ({next(iter(self._done))} to {list(self._done)[-1]})" if self._done else ""
-        self.context.log.info(
-            f"{self.context.asset_key.to_user_string()}: partitions made: {len(self._done):,} of {len(self.keys):,}{which}; "
-            f"rows: {rows:,}; {time.monotonic() - self._began:.1f} s"
-        )
+        details = [
+            *([f"{len(self._failures):,} failed"] if self._failures else []),
+            format_count(rows, "row"),
+            f"{time.monotonic() - self._began:.1f} s",
+            *([f"{next(iter(self._done))} to {list(self._done)[-1]}"] if self._done else []),
+        ]
+        head = f"{self.context.asset_key.to_user_string()}: partitions done"
+        summary = format_progress(head, len(self._done), len(self.keys), details)
+        self.context.log.info(summary)
+        self._progress.announce(summary)
 
     def _report(self, failed: Mapping[str, str]) -> None:
         # Dagster copies the tags of a run to its re-execution, which is to try these keys again: hence the run's own id.

@@ -168,6 +168,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         of_roles: Mapping[str, Budget] | None = None,
         of_days: Mapping[str, DailyBudget] | None = None,
         unpriced: Collection[str] = (),
+        stage: str = "",
     ) -> Iterator[Ask]:
         """The gateway of the run, with a progress display: has requests answered or replayed, window by window.
 
@@ -175,8 +176,9 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         `expected`: requests of the stage by model name. `budget`: the run's; `budgets`: of single models, by name; of each bound, the first
         that a stage gives holds. `command`: whose runs share one gateway among them. `of_roles`: budgets by what models are asked as; `of_days`:
         the same for each day, over all runs. `unpriced`: models that are asked under a limit in dollars though their price is not known.
+        `stage`: what lines on the progress begin with.
         """
-        with self.open_gateway(log, expected, budget, budgets, command, of_roles) as (gateway, progress, display):
+        with self.open_gateway(log, expected, budget, budgets, command, of_roles, stage) as (gateway, progress, display):
             for role, daily in (of_days or {}).items():
                 gateway.accounts.limit_daily(role, daily)
             gateway.accounts.allowed_unpriced.update(unpriced)
@@ -198,9 +200,10 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         budgets: Mapping[str, Budget],
         command: Command | None = None,
         of_roles: Mapping[str, Budget] | None = None,
+        stage: str = "",
     ) -> Iterator[tuple[Gateway, RunProgress, Display]]:
         """The gateway of the run, its progress, and the display that shows the progress; arguments as in `asking`."""
-        with display_progress(log) as display:
+        with display_progress(log, stage) as display:
             gateway = self._open_shared_gateway(command)
             gateway.accounts.limit(budget, budgets, of_roles)
             gateway.tell = display.say

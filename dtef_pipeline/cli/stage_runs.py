@@ -128,7 +128,7 @@ def make_roll_ups(instance: Any, names: Sequence[str], config: Mapping[str, Mapp
     """These roll-ups, in a run of their own, over everything that is stored. `config`: run configuration by name."""
     from assets.launch import materialize
 
-    progress = PartsProgress("roll-ups", len(names), lambda line: None)
+    progress = PartsProgress("roll-ups:", len(names), lambda line: None)
 
     def begin(step: str) -> None:
         if step in names:  # checks are steps too
@@ -248,7 +248,7 @@ def print_usage(used: Mapping[str, Any]) -> None:
     """A line per role that was asked: calls, tokens and dollars."""
     for role, usage in used.items():
         cost = format_cost(usage.known_usd, usage.unpriced, usage.most_usd)
-        say(f"asked now, as {role}: {format_count(usage.calls, 'call')}, {format_count(usage.tokens, 'token')}, {cost}")
+        say(f"sent as {role}: {format_count(usage.calls, 'call')}, {format_count(usage.tokens, 'token')}, {cost}")
 
 
 def require_imported(specs: Iterable[ModelSpec], snapshot: str, settings: Settings) -> None:

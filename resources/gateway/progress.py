@@ -1,4 +1,7 @@
-"""How far a run is: counts per model, shown live on a terminal or as sparse log lines."""
+"""How far a run is: counts per model and per stage, shown live on a terminal or as sparse log lines.
+
+All lines have one form: stage, count done of total, cached and failed, rate, cost so far, time left (`format_progress`).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol, TextIO
@@ -92,14 +95,15 @@ def keep_terminal() -> Iterator[None]:
 
 
 @contextmanager
-def display_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[Display]:
+def display_progress(log: Callable[[str], None], stage: str = "", every: float = 30.0) -> Iterator[Display]:
     """One live line per model if there is a terminal, else lines to `log`: at most one per model in `every` seconds.
 
+    `stage`: what lines begin with, such as `predictions`; empty: with the model.
     What `say` is given goes to `log` in any case, and within a command (`keep_terminal`) to its stderr too.
     """
     errors = _choose_error_stream()
     if errors is None or not errors.isatty():
-        yield LogProgress(_write_to_both(log, errors), every)
+        yield LogProgress(_write_to_both(log, errors), stage, every)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -200,7 +204,9 @@ class _LiveProgress:
         for one in models:
             if one.model not in self._tasks:
                 self._tasks[one.model] = self._bars.add_task(one.model, total=one.total, note="")
-            self._bars.update(self._tasks[one.model], completed=one.settled, total=one.total, note=_describe_counts(one))
+            self._bars.update(
+                self._tasks[one.model], completed=one.settled, total=one.total, note=", ".join(_list_model_details(one))
+            )
 
     def say(self, line: str) -> None:
         self._log(line)
@@ -221,11 +227,16 @@ class _LiveProgress:
         self._bars.stop()
 
 
-def _describe_counts(one: ModelProgress) -> str:
-    """What stands beside a model's count: `40 replayed, 2 failed, 5 not asked, 3.5/s, 12 rate limits, $0.42, 2 min left`."""
-    parts = [f"{one.replayed} replayed", f"{one.failed} failed"]
+def format_progress(head: str, done: int, total: int, details: Iterable[str]) -> str:
+    """`predictions: gpt-4.1-mini 152/900, 40 cached, 2 failed, 208/min, $0.42, 2 min left`. `head`: stage, and what is counted."""
+    return ", ".join([f"{head} {done:,}/{total:,}", *details])
+
+
+def _list_model_details(one: ModelProgress) -> list[str]:
+    """What follows a model's count: `40 cached`, `2 failed`, `5 not asked`, `208/min`, `12 rate limits`, `$0.42`, `2 min left`."""
+    parts = [f"{one.replayed:,} cached", f"{one.failed:,} failed"]
     if one.stopped:
-        parts.append(f"{one.stopped} not asked")
+        parts.append(f"{one.stopped:,} not asked")
     if one.rate:
         parts.append(_format_pace(one.rate))
     if one.rate_limited:
@@ -233,14 +244,14 @@ def _describe_counts(one: ModelProgress) -> str:
     parts += format_short_costs(one.cost_usd, one.unknown_cost_attempts, one.unknown_cost_usd_most)
     if one.seconds_left is not None and one.settled < one.total:
         parts.append(f"{_format_duration(one.seconds_left)} left")
-    return ", ".join(parts)
+    return parts
 
 
 def _format_pace(per_second: float) -> str:
-    """`3.5/s`, `12/min`, `1.5/min`, `20/h`: never a rate of 0."""
-    for unit, seconds in (("s", 1), ("min", 60)):
-        if (rate := per_second * seconds) >= 0.95:
-            return f"{rate:.0f}/{unit}" if rate >= 10 and unit != "s" else f"{rate:.1f}/{unit}"
+    """`208/min`, `1.5/min`, `20/h`: never a rate of 0."""
+    per_minute = per_second * 60
+    if per_minute >= 0.95:
+        return f"{per_minute:,.0f}/min" if per_minute >= 10 else f"{per_minute:.1f}/min"
     return f"{max(1, round(per_second * 3600))}/h"
 
 
@@ -253,10 +264,16 @@ def _format_duration(seconds: float) -> str:
 
 
 class LogProgress:
-    """Lines such as `gpt-4.1-mini: 120 of 500 (40 replayed, 2 failed, 3.5/s, 2 min left)`: seldom, and always one when a model is finished."""
+    """Lines of `format_progress`: at most one per model in `every` seconds, and always one when a model is finished."""
 
-    def __init__(self, log: Callable[[str], None], every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
-        self._log, self._every, self._clock = log, every, clock
+    def __init__(
+        self,
+        log: Callable[[str], None],
+        stage: str = "",
+        every: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log, self._head, self._every, self._clock = log, f"{stage}: " if stage else "", every, clock
         self._last = clock()
         self._finished: dict[str, int] = {}
 
@@ -268,7 +285,7 @@ class LogProgress:
             finished = one.settled == one.total
             # A model that was finished goes on where more follows from its responses.
             if (due or (finished and one.model not in self._finished)) and self._finished.get(one.model) != one.total:
-                self._log(f"{one.model}: {one.settled} of {one.total} ({_describe_counts(one)})")
+                self._log(format_progress(f"{self._head}{one.model}", one.settled, one.total, _list_model_details(one)))
             if finished:
                 self._finished[one.model] = one.total
 
@@ -286,12 +303,12 @@ _BAR_WIDTH, _LEAST_WIDTH = 30, 5
 class PartsProgress:
     """How much of a stage is done: a line with a bar that is replaced as the stage goes on, or without a terminal a line now and then.
 
-    `what`: the stage and what is counted, such as `scores: partitions`. Lines go to `log`, and within a command to its stderr too.
+    `head`: the stage and what is counted, such as `scores: partitions`. Lines go to `log`, and within a command to its stderr too.
     """
 
     def __init__(
         self,
-        what: str,
+        head: str,
         total: int,
         log: Callable[[str], None],
         every: float = 30.0,
@@ -300,7 +317,7 @@ class PartsProgress:
         errors = _choose_error_stream()
         self._terminal = errors if errors is not None and errors.isatty() else None
         self._lines = None if self._terminal else errors
-        self._what, self._total, self._log, self._clock = what, total, _write_to_both(log, errors), clock
+        self._head, self._total, self._log, self._clock = head, total, _write_to_both(log, errors), clock
         self._every = 0.1 if self._terminal else every
         self._began = self._last = clock()
         self._parts_begun = self._done_before = 0
@@ -316,17 +333,20 @@ class PartsProgress:
             return
         self._last = now
         since = done - self._done_before
-        left = (now - self._began) * (self._total - done) / since if since else 0.0
-        self._show(done, f"{self._what} {done:,} of {self._total:,}" + (f", {_format_duration(left)} left" if left else ""))
+        rate = since / (now - self._began) if since and now > self._began else 0.0
+        left = (
+            [_format_pace(rate), f"{_format_duration((self._total - done) / rate)} left"] if rate and done < self._total else []
+        )
+        self._show(done, format_progress(self._head, done, self._total, left))
 
     def resume(self, done: int) -> None:
         """The work goes on after something else, whose time says nothing of the time left."""
         self._began, self._done_before = self._clock(), done
 
     def begin(self, part: str) -> None:
-        """The next part begins. Its name stands where the time left would: parts with names take very different times."""
+        """The next part begins. Its name replaces the time left: parts with names take very different times."""
         self._parts_begun += 1
-        self._show(self._parts_begun - 1, f"{self._what}: {part}, {self._parts_begun} of {self._total}")
+        self._show(self._parts_begun - 1, format_progress(self._head, self._parts_begun, self._total, [part]))
 
     def _show(self, done: int, line: str) -> None:
         if self._terminal is None:

@@ -59,9 +59,9 @@ class TestOneBadPartition:
         messages = [entry.user_message for entry in pipeline.instance.all_logs(run_id)]
         assert any(message.startswith(f"{BAD}: cannot read ") for message in messages)
         assert BAD in outcome.failures[0]
-        for stage, made in (("predictions", "5 of 6"), ("scores", "5 of 5")):
-            (line,) = [message for message in messages if message.startswith(f"{stage}: partitions made: ")]
-            assert re.fullmatch(rf".*: {made} \(T1/\S+ to T2/\S+\); rows: [1-9]\d*; [\d.]+ s", line)
+        for stage, made in (("predictions", "5/6, 1 failed"), ("scores", "5/5")):
+            (line,) = [message for message in messages if message.startswith(f"{stage}: partitions done ")]
+            assert re.fullmatch(rf".* {made}, [1-9]\d* rows, [\d.]+ s, T1/\S+ to T2/\S+", line)
         for stage in STAGE_NAMES[2:]:
             assert pipeline.status(stage) == {key: RED if key == BAD else GREEN for key in pipeline.keys}, stage
         found = pipeline.checks(outcome)

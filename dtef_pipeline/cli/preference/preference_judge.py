@@ -111,7 +111,7 @@ def _judge_pairs(spec: ModelSpec, gateway: Gateway, store: VoteStore, waiting: S
         return 0
     add_judge(store, reviewer_id)
     tally = _Tally()
-    with display_progress(say) as display:
+    with display_progress(say, "votes") as display:
         gateway.tell, progress = display.say, RunProgress(display, {spec.name: len(PAIR_ORDERS) * len(waiting)})
 
         def ask(requests: Sequence[Request]) -> Mapping[str, Failure]:

@@ -186,7 +186,7 @@ def describe_calls(gateway: Gateway | None) -> Iterator[str]:
     """What this command itself asked, apart from the responses that were stored before."""
     for model in gateway.models if gateway else ():
         cost = format_cost(model.spent.known_usd, model.spent.unpriced, model.spent.most_usd)
-        yield f"  asked now: {model.spec.name}: {format_count(model.answered, 'response')}, {cost}"
+        yield f"  {model.spec.name}: {format_count(model.answered, 'new response')}, {cost}"
 
 
 def _format_costs(frame: pd.DataFrame) -> Iterator[str]:

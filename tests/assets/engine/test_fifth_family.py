@@ -223,7 +223,7 @@ def test_its_estimate_is_what_is_asked_and_then_what_is_replayed(story: Told) ->
 def test_nothing_is_asked_twice_and_a_budget_is_continued(story: Told) -> None:
     assert "100 calls" in story.out("budget")
     assert "60 calls" in story.out("continued")
-    assert "asked now" not in story.out("again")
+    assert "sent as" not in story.out("again")
     assert story.calls == CALLS_OF_COMMANDS + WORDS  # one list by HTTP
 
 

@@ -121,7 +121,7 @@ def test_each_item_is_asked_once_and_its_answer_scored(told: Story) -> None:
 def test_what_is_stored_is_never_asked_again(told: Story) -> None:
     again = told.steps["again"]
     assert again.calls == 0
-    assert "asked now" not in again.stdout
+    assert "sent as" not in again.stdout
     assert again.scores == told.steps["first"].scores
 
 

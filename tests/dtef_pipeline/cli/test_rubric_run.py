@@ -90,7 +90,7 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     assert "as candidate: 4 calls" in ran
     assert "as judge: 4 calls" in ran, "two models said two things, and two judges saw each once for both temperatures"
     asked = server.answered
-    assert "asked now" not in ok("rubric", "run", "--blueprint", "greetings", "--no-roll-ups")
+    assert "sent as" not in ok("rubric", "run", "--blueprint", "greetings", "--no-roll-ups")
     assert server.answered == asked
     with open_dagster_instance() as instance:
         tagged = [run.tags["dtef/snapshot"] for run in instance.get_runs() if "dtef/snapshot" in run.tags]

@@ -150,7 +150,7 @@ class TestSegmentsThatLieApart:
         with DagsterInstance.from_config(str(ingested / "dagster")) as instance:
             assert len([run for run in instance.get_runs() if SNAPSHOT_TAG in run.tags]) == 1
         assert server.answered == 6
-        assert "asked now: fake: 6 responses" in printed
+        assert "  fake: 6 new responses, " in printed
 
     @pytest.mark.thorough
     def test_a_limit_is_that_of_the_command(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:

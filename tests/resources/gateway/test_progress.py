@@ -22,20 +22,20 @@ def test_logged_progress_is_sparse_and_says_when_a_model_is_finished() -> None:
     for done in range(11):
         progress((ModelProgress("m", total=12, replayed=1, done=done, failed=1 if done == 10 else 0),))
     assert 3 <= len(lines) <= 6
-    assert lines[-1] == "m: 12 of 12 (1 replayed, 1 failed)"
+    assert lines[-1] == "m 12/12, 1 cached, 1 failed"
 
 
-def test_a_progress_line_says_rate_limits_cost_and_time_left() -> None:
+def test_a_progress_line_says_stage_count_rate_cost_and_time_left() -> None:
     lines: list[str] = []
     busy = ModelProgress("m", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.4211, seconds_left=13_000)
-    LogProgress(lines.append, every=0)((busy,))
+    LogProgress(lines.append, "predictions", every=0)((busy,))
     LogProgress(lines.append, every=0)((replace(busy, cost_usd=None, seconds_left=40),))
     for rate in (0.2, 0.02, 0.0001):
         LogProgress(lines.append, every=0)((replace(busy, rate=rate, rate_limited=0, cost_usd=0.0, seconds_left=None),))
-    assert [line.rpartition(", ")[2] for line in lines[2:]] == ["12/min)", "1.2/min)", "1/h)"], "0.0/s says nothing"
+    assert [line.rpartition(", ")[2] for line in lines[2:]] == ["12/min", "1.2/min", "1/h"], "0.0/s says nothing"
     assert lines[:2] == [
-        "m: 152 of 900 (40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 3 h 37 min left)",
-        "m: 152 of 900 (40 replayed, 2 failed, 3.5/s, 12 rate limits, cost unknown, 40 s left)",
+        "predictions: m 152/900, 40 cached, 2 failed, 208/min, 12 rate limits, $0.42, 3 h 37 min left",
+        "m 152/900, 40 cached, 2 failed, 208/min, 12 rate limits, cost unknown, 40 s left",
     ]
 
 
@@ -45,7 +45,7 @@ def test_without_a_terminal_lines_of_a_command_go_to_its_errors_and_the_log(monk
     with display_progress(log.append, every=0) as progress:
         progress((ModelProgress("mini", 9, 0, 1, 0),))
         progress.say("mini is given up")
-    assert log == ["mini: 1 of 9 (0 replayed, 0 failed)", "mini is given up"]
+    assert log == ["mini 1/9, 0 cached, 0 failed", "mini is given up"]
     assert errors.getvalue().splitlines() == log
 
 
@@ -56,24 +56,29 @@ def test_a_stage_says_now_and_then_how_many_partitions_are_done_and_how_long_the
     for now[0], done in ((10, 250), (31, 500), (45, 900), (62, 1_000)):
         progress(done)
     progress.close()
-    assert log == ["predictions: partitions 500 of 2,000, 93 s left", "predictions: partitions 1,000 of 2,000, 62 s left"]
+    assert log == [
+        "predictions: partitions 500/2,000, 968/min, 93 s left",
+        "predictions: partitions 1,000/2,000, 968/min, 62 s left",
+    ]
     now[0] = 600.0
     progress.resume(1_000)
     now[0] = 640.0
     progress(1_500)
-    assert log[-1] == "predictions: partitions 1,500 of 2,000, 40 s left", "models were asked in between"
+    assert log[-1] == "predictions: partitions 1,500/2,000, 750/min, 40 s left", "models were asked in between"
 
 
 def test_without_a_terminal_a_command_says_which_stage_and_roll_up_it_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a log a run of baselines said nothing for 105 seconds."""
     errors, log = io.StringIO(), list[str]()
     monkeypatch.setattr("resources.gateway.progress._errors", errors)
-    PartsProgress("stage 3 of 6, predictions: partitions", 52, log.append).announce("stage 3 of 6, predictions: 52 partitions")
-    roll_ups = PartsProgress("roll-ups", 9, log.append)
+    PartsProgress("predictions (stage 3 of 6): partitions", 52, log.append).announce(
+        "predictions (stage 3 of 6): 52 partitions"
+    )
+    roll_ups = PartsProgress("roll-ups:", 9, log.append)
     for part in ("leaderboard", "breakdowns"):
         roll_ups.begin(part)
-    said = ["roll-ups: leaderboard, 1 of 9", "roll-ups: breakdowns, 2 of 9"]
-    assert errors.getvalue().splitlines() == ["stage 3 of 6, predictions: 52 partitions", *said]
+    said = ["roll-ups: 1/9, leaderboard", "roll-ups: 2/9, breakdowns"]
+    assert errors.getvalue().splitlines() == ["predictions (stage 3 of 6): 52 partitions", *said]
     assert log == said, "a log that ends with the first of them reads as if it had stopped there"
     shown = Terminal()
     monkeypatch.setattr("resources.gateway.progress._errors", shown)
@@ -86,12 +91,12 @@ def test_a_bar_is_no_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("resources.gateway.progress._errors", shown)
     for columns in (60, 80):
         monkeypatch.setenv("COLUMNS", str(columns))
-        progress = PartsProgress("stage 5 of 6, segment_results: partitions", 152, print, clock=lambda: now[0])
+        progress = PartsProgress("segment_results (stage 5 of 6): partitions", 152, print, clock=lambda: now[0])
         now[0] += 10
         progress(76)
         line = shown.getvalue().rpartition("\r")[2].removesuffix("\x1b[K")
         assert len(line) < columns
-        assert "stage 5 of 6, segment_results: partitions 76" in line
+        assert "segment_results (stage 5 of 6): partitions 76" in line
 
 
 def test_the_bar_of_a_stage_makes_room_for_the_live_lines_of_models(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +105,7 @@ def test_the_bar_of_a_stage_makes_room_for_the_live_lines_of_models(monkeypatch:
     progress = PartsProgress("predictions: partitions", 4, lambda line: None, clock=lambda: now[0])
     now[0] = 8.0
     progress(1)
-    assert shown.getvalue() == "\r[#######.......................] predictions: partitions 1 of 4, 24 s left\x1b[K"
+    assert shown.getvalue() == "\r[#######......................] predictions: partitions 1/4, 7.5/min, 24 s left\x1b[K"
     with display_progress(lambda line: None) as models:
         models((ModelProgress("mini", 9, 0, 1, 0),))
         before = shown.getvalue().count("partitions")
@@ -110,7 +115,7 @@ def test_the_bar_of_a_stage_makes_room_for_the_live_lines_of_models(monkeypatch:
     now[0] = 10.0
     progress(3)
     progress.close()
-    assert "partitions 3 of 4" in shown.getvalue()
+    assert "partitions 3/4" in shown.getvalue()
     assert shown.getvalue().endswith("\r\x1b[K")
 
 
@@ -146,7 +151,7 @@ def test_a_model_that_was_finished_is_told_of_again_when_more_follows() -> None:
     progress.is_open = True
     for total, done in ((2, 2), (2, 2), (4, 3)):
         progress((ModelProgress("m", total=total, replayed=0, done=done, failed=0, rate=1.0),))
-    assert lines == ["m: 2 of 2 (0 replayed, 0 failed, 1.0/s)", "m: 3 of 4 (0 replayed, 0 failed, 1.0/s)"]
+    assert lines == ["m 2/2, 0 cached, 0 failed, 60/min", "m 3/4, 0 cached, 0 failed, 60/min"]
 
 
 def test_the_lines_of_models_make_room_while_what_they_responded_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,5 +164,5 @@ def test_the_lines_of_models_make_room_while_what_they_responded_is_written(monk
         written = PartsProgress("predictions: partitions written", 4, lambda line: None, clock=lambda: now[0])
         now[0] = 8.0
         written(1)
-        assert "partitions written 1 of 4" in shown.getvalue().rpartition("9/9")[2]
+        assert "partitions written 1/4" in shown.getvalue().rpartition("9/9")[2]
     assert "9/9" in shown.getvalue().rpartition("partitions written")[2], "the bar is there at the end"
