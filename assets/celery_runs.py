@@ -227,7 +227,7 @@ def __getattr__(name: str) -> Any:
 def _launcher(home: Path) -> WatchedCeleryRunLauncher:
     if not (home / "dagster.yaml").is_file():
         raise _startup_error(
-            f"there is no {home / 'dagster.yaml'}; copy deploy/celery/dagster.yaml there, or mend DAGSTER_HOME"
+            f"there is no {home / 'dagster.yaml'}; copy deploy/celery/dagster.yaml there, or correct DAGSTER_HOME"
         )
     try:
         read_storage_settings(home)

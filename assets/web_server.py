@@ -82,7 +82,7 @@ class OwnPagesOnly:
                 asked = f"{own.scheme}://{given[0]}"
                 raise RefusedRequest(
                     403,
-                    f"Origin is {header[:80]}, a page of another site; allowed: {asked}. If that differs in http or https alone, "
+                    f"Origin is {header[:80]}, a page of another site; allowed: {asked}. If only http or https differs, "
                     "the proxy in front must send X-Forwarded-Proto, and FORWARDED_ALLOW_IPS name the proxy",
                 )
         site = headers.get("sec-fetch-site", "none")

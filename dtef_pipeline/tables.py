@@ -114,14 +114,14 @@ REPLY = (
     field("reported_cost_usd", pa.float64(), "US dollars that the provider states for the response; null: it states none"),
     field("cached_tokens", pa.int32(), "Prompt tokens the provider read from its cache; null: it does not say"),
     field("reasoning_tokens", pa.int32(), "Tokens the model thought in, as the provider counts; null: it does not say"),
-    field("unknown_cost_attempts", pa.int32(), "Calls that may have been billed at an unknown cost; null: nobody counted"),
+    field("unknown_cost_attempts", pa.int32(), "Calls that may have been billed at an unknown cost; null: not counted"),
     field(
         "unknown_cost_usd_most",
         pa.float64(),
         "US dollars that calls of unknown cost may have cost at most, beyond cost_usd; null: none, or no price is known",
     ),
     field(
-        "latency_s", pa.float64(), "Seconds the call took; null: no call was answered, or it was made elsewhere and nobody says"
+        "latency_s", pa.float64(), "Seconds the call took; null: no call was answered, or it was made elsewhere and is unknown"
     ),
     field("attempts", pa.int32(), "Calls sent until it was answered or given up"),
     ANSWERED_AT_FIELD,
@@ -158,7 +158,7 @@ COSTS = pa.schema(
             "Purpose of the calls within the partition, such as the evaluator of a judge; null: not distinguished",
         ),
         *MODEL_FIELDS,
-        field("answered", pa.int64(), "Requests with a reply; a request counts once, however many rows rest on it"),
+        field("answered", pa.int64(), "Requests with a reply; a request that several rows share counts once"),
         field("failed", pa.int64(), "Requests that got no response for good; a rerun asks them again"),
         field("budget_stopped", pa.int64(), "Requests not sent, because a budget was reached"),
         field("calls", pa.int64(), "Calls that were answered; a conversation is one request of several calls"),
@@ -201,11 +201,11 @@ COMPARISONS = pa.schema(
         field("p", pa.float64(), "Two-sided p of the t test by whole clusters, 0-1; null: too few clusters"),
         field("among", pa.string(), "Comparisons that p is adjusted over, such as models (of two language models); null: all of the board"),
         field("p_adjusted", pa.float64(), "Adjusted p, 0-1 (Holm over the comparisons of one board, or of those among)"),
-        field("parsed_difference", pa.float64(), "Difference by readable responses alone; null: the family scores no others"),
+        field("parsed_difference", pa.float64(), "Difference by only the readable responses; null: the family scores no others"),
         field("parsed_low", pa.float64(), "Lower end of the 95 % interval of parsed_difference"),
         field("parsed_high", pa.float64(), "Upper end of the 95 % interval of parsed_difference"),
-        field("parsed_verdict", pa.string(), "Verdict by readable responses alone"),
-        field("parsed_note", pa.string(), "What readable responses alone say where it is something else; empty: the same"),
+        field("parsed_verdict", pa.string(), "Verdict by only the readable responses"),
+        field("parsed_note", pa.string(), "Finding by only the readable responses where it differs; empty: the same"),
         field("note", pa.string(), "Caution for readers of the row, or the reason why a number is missing; empty: nothing"),
     ]
 )  # fmt: skip

@@ -51,7 +51,7 @@ def content_hash(path: Path, models_dir: Path | None) -> str:
 
 
 NOTES_FOLDER = "rubric_files"
-BLUEPRINT_NOTES = Notes(NOTES_FOLDER, RubricFile, lambda file: file.blueprint, "`dtef rubric add` on the file writes it anew")
+BLUEPRINT_NOTES = Notes(NOTES_FOLDER, RubricFile, lambda file: file.blueprint, "`dtef rubric add` on the file writes it again")
 
 
 def find_missing_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[RubricFile]:

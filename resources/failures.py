@@ -143,7 +143,7 @@ def add_remedy(said: str, places: Mapping[str, str] | None = None) -> str:
     if _CLOSED.search(said):
         return f"{said}; let this user write there{elsewhere}"
     if is_damaged(said):
-        return f"{said}; put a backup in its place{elsewhere}"
+        return f"{said}; replace it with a backup{elsewhere}"
     if _AWAY.search(said):
         return f"{said}; see whether that server runs, and whether its address, user and password are right"
     return said

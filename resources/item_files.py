@@ -36,7 +36,7 @@ class QaSource:
         return not Path(self.path).exists()
 
 
-ITEM_NOTES: Notes[QaSource] = Notes("qa_files", QaSource, lambda source: source.key, "`dtef qa add` writes it anew")
+ITEM_NOTES: Notes[QaSource] = Notes("qa_files", QaSource, lambda source: source.key, "`dtef qa add` writes it again")
 """What is noted of each part."""
 
 

@@ -19,4 +19,4 @@ class PartFile:
 
 def open_part_notes(family: str) -> Notes[PartFile]:
     """What is noted of each partition of a family."""
-    return Notes(f"{family}_files", PartFile, attrgetter("key"), f"`dtef {family} add` writes it anew")
+    return Notes(f"{family}_files", PartFile, attrgetter("key"), f"`dtef {family} add` writes it again")

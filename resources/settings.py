@@ -55,7 +55,7 @@ class Settings(BaseModel):
     webhook: str | None = Field(None, repr=False, description="the URL that verdicts on drift are sent to: a secret")
     socioscope_url: str | None = Field(None, repr=False, description="the server that looks up chunks of interviews")
     socioscope_auth_env: Annotated[str | None, BeforeValidator(_mark_secret)] = Field(
-        None, validation_alias=SOCIOSCOPE_AUTH, description="its secret, of which the variable's name alone is kept"
+        None, validation_alias=SOCIOSCOPE_AUTH, description="its secret, of which only the variable's name is kept"
     )
     socioscope_model: str | None = Field(None, description="the model that the server is asked to answer with")
     sandbox: str = Field("auto", description="how programs that models wrote are kept apart: auto, or a level")

@@ -74,7 +74,7 @@ def _parse_source(**noted: Any) -> Source:
 
 
 ROUND_NOTES: Notes[Source] = Notes(
-    "sources", _parse_source, lambda source: source.round, "`dtef add PATH --round ROUND` writes it anew", name=str
+    "sources", _parse_source, lambda source: source.round, "`dtef add PATH --round ROUND` writes it again", name=str
 )
 
 

@@ -34,10 +34,10 @@ def load_stage(family: Family) -> Stage:
             raise DtefError(f"{inputs.key}: no file of it is known; `dtef {family.name} add PATH` adds it")
         path = Path(note.path)
         if not path.is_file():
-            raise DtefError(f"{path} is not there any more: `dtef {family.name} add` takes {inputs.key} from elsewhere")
+            raise DtefError(f"{path} no longer exists: `dtef {family.name} add` adds {inputs.key} from another path")
         found = inputs.remember(path, lambda: load_parts(family, path))
         if inputs.key not in found:
-            raise DtefError(f"{path} has no {inputs.key} any more; it has: {', '.join(found) or 'nothing'}")
+            raise DtefError(f"{path} no longer has {inputs.key}; it has: {', '.join(found) or 'nothing'}")
         return {family.ingested: found[inputs.key].rows}
 
     return Stage(

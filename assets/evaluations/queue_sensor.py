@@ -35,7 +35,7 @@ def build_queue_sensor(jobs: Sequence[Any]) -> dg.SensorDefinition:
         """One run per evaluation. Nothing is made where nobody has asked for one yet."""
         location = store.responses_url or store.settings.responses_url
         if not has_evaluations(location):
-            return dg.SkipReason("nobody has asked for an evaluation yet")
+            return dg.SkipReason("no evaluation has been requested yet")
         database = ResponseDatabase(location)
         try:
             return _process_evaluations(context, EvaluationStore(database, DagsterRunLog(context.instance)))
@@ -47,7 +47,7 @@ def build_queue_sensor(jobs: Sequence[Any]) -> dg.SensorDefinition:
         jobs=list(jobs),
         minimum_interval_seconds=5,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Starts the evaluations that were asked for over HTTP, one run each, cancels those that nobody wants any more, and keeps "
+        description="Starts the evaluations that were requested over HTTP, one run each, cancels those that were withdrawn, and keeps "
         "what they came to.",
     )(process_queue)
 

@@ -100,7 +100,7 @@ def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
 
 @asset_check(asset=preference_scores)
 def votes_are_free_of_leaks(store: Store) -> dg.AssetCheckResult:
-    """Votes on pairs in whose texts a name stood, which may still tell who wrote them: by two players, where scores count such votes."""
+    """Votes on pairs whose texts contain a name, which may still tell who wrote them: by two players, where scores count such votes."""
     rows = store.warehouse.rows("preference_met").to_pylist()
     whole = [row for row in rows if row["partition"] == "all"]
     offenders = [

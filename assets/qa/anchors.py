@@ -45,7 +45,7 @@ def qa_anchors(context: dg.AssetExecutionContext, settings: QaSettings, store: S
     kept = _fill_anchors(store, settings) if arbiter else pa.table({})
     rows = QA_ANCHORS.empty_table()
     if arbiter is None or not len(kept):
-        context.log.info("nothing to judge again: nobody judges, or no answer has a judge's score yet")
+        context.log.info("nothing to judge again: judging is off, or no answer has a judge's score yet")
     else:
         rows = _judge_anchors(context, store, settings, arbiter, kept)
     store_anchor_rows(store, "qa_anchors", rows, settings.snapshot)

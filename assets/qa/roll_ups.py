@@ -39,7 +39,7 @@ class QaBoardConfig(dg.Config):
     """Which suites are public."""
 
     suites: str | None = Field(
-        default=None, description="YAML file with suites of one's own, beside the shipped data/suites.yaml."
+        default=None, description="YAML file with your suites, in addition to the shipped data/suites.yaml."
     )
 
 

@@ -98,7 +98,7 @@ def _open_source(inputs: Inputs) -> QaSource:
         raise DtefError(f"{inputs.key}: no file of it is known; `dtef qa add SUITE PATH` adds it")
     if source.is_gone:
         raise DtefError(
-            f"{source.path} is not there any more: `dtef qa add` takes {inputs.key} from elsewhere, `dtef qa remove {inputs.key}` takes it away"
+            f"{source.path} no longer exists: `dtef qa add` adds {inputs.key} from another path, `dtef qa remove {inputs.key}` removes it"
         )
     return source
 
@@ -126,7 +126,7 @@ def _list_dropped_rows(_: Inputs, findings: pa.Table) -> Iterator[str]:
 
 def _list_unscorable_items(_: Inputs, items: pa.Table) -> Iterator[str]:
     for row in items.filter(pc.equal(pc.list_value_length(items["scorers"]), 0)).to_pylist():
-        yield f"{row['item_id']}: nobody scores type {row['type']}"
+        yield f"{row['item_id']}: no scorer for the type {row['type']}"
 
 
 QA_ITEMS_STAGE = Stage(
@@ -148,7 +148,7 @@ QA_ITEMS_STAGE = Stage(
         ),
         Check(
             "qa_items_have_scorers",
-            "Warns of items whose type nobody scores.",
+            "Warns of items whose type has no scorer.",
             "qa_items",
             ("item_id", "type", "scorers"),
             _list_unscorable_items,

@@ -133,7 +133,7 @@ class BlueprintFolder:
         if not self._panel.models and any(one.code in TO_BE_NAMED for one in found.findings):
             which = next(one.text for one in found.findings if one.code in TO_BE_NAMED)
             raise DtefError(
-                f"{path}: it is not known whom to ask: {which}; here: put the collection into {self._folder / MODELS_FOLDER}, or name models in "
+                f"{path}: its models are not known: {which}; put the collection into {self._folder / MODELS_FOLDER}, or name models in "
                 f"the panel's section `{RUBRIC_PANEL_SECTION}`"
             )
 

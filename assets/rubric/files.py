@@ -39,7 +39,7 @@ def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
     path = Path(file.path)
     if file.is_gone:
         raise DtefError(
-            f"{path} is not there any more: `dtef rubric add` takes {file.blueprint} from elsewhere, {file.removal} takes it away"
+            f"{path} no longer exists: `dtef rubric add` adds {file.blueprint} from another path, {file.removal} removes it"
         )
     collections = read_collections(Path(file.models_dir)) if file.models_dir else None
     found = read_blueprint(path, file.blueprint, collections, other_functions=load_plugin_functions())
@@ -48,7 +48,7 @@ def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
     if errors and (whole or not file.skip_broken):
         raise DtefError(_format_first_error(path, whole or errors))
     if found.blueprint is None or not found.blueprint.prompts:
-        raise DtefError(_format_first_error(path, errors) if errors else f"{path}: nothing in it can be asked")
+        raise DtefError(_format_first_error(path, errors) if errors else f"{path}: it has no prompt that can be asked")
     return found, found.blueprint
 
 

@@ -33,7 +33,7 @@ def _config(context: dg.ScheduleEvaluationContext, settings: RubricSettings, sto
     if settings.anchors and store.warehouse.values("rubric_scores", "blueprint"):
         stages["rubric_anchors"] = RUBRIC_ANCHOR_SETTINGS
     elif settings.anchors:
-        context.log.info("no scored response yet: judges are shown anchors from the next night on")
+        context.log.info("no scored response yet: judges get anchors from the next night on")
     return run_config(settings, stages)
 
 

@@ -34,9 +34,11 @@ class BoardConfig(dg.Config):
 
     metric: str = Field(default="js", description=f"Metric to rank by: {', '.join(METRICS)}.")
     intervals: bool = Field(default=True, description="Whether boards have intervals, ranges of ranks and tiers.")
-    seed: int = Field(default=SEED, ge=0, description="Seed of the samples of answers that intervals allow for.")
+    seed: int = Field(default=SEED, ge=0, description="Seed of the resampled answers behind intervals.")
 
-    non_answers: bool = Field(default=False, description="Also segments of people who gave no answer, such as party:refused.")
+    non_answers: bool = Field(
+        default=False, description="Include segments of people who gave no answer, such as party:refused."
+    )
 
     def options(self, targets: str) -> BoardOptions:
         return SurveyBoardOptions(

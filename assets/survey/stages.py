@@ -70,7 +70,7 @@ def read_segment(inputs: Inputs, _: SurveySettings) -> Tables:
     """What a segment answered, from the file of its round. Raises DtefError where nothing of it can be used."""
     rows, references = (table.filter(pc.field("segment") == inputs.levels["segment"]) for table in _read_round(inputs))
     if not len(rows):
-        raise DtefError(f"{inputs.key}: the survey has no usable answers of this segment; see survey_quarantine for why")
+        raise DtefError(f"{inputs.key}: the survey has no usable answers of this segment; survey_quarantine has the reasons")
     return {"survey_responses": rows, "reference_scores": references}
 
 

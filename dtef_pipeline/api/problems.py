@@ -174,7 +174,7 @@ def _answer_ours(request: Request, error: DtefError) -> JSONResponse:
                 _log.error("%s %s: %s", request.method, request.url.path, error)
                 if is_damaged(str(error)):
                     return build_problem_response(
-                        status, "the response store is damaged; whoever runs this service has to put a backup in its place"
+                        status, "the response store is damaged; the operator of this service has to replace it with a backup"
                     )
                 return build_problem_response(
                     status, "the store cannot be reached or written now; try again", {"Retry-After": "5"}

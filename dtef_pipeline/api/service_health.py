@@ -44,7 +44,7 @@ _FIRST_LOOK_WITHIN_S = 20
 _DAMAGE_WITHIN_S = 0.5
 """How long each look searches the file of the store for damage."""
 DAMAGED_STORE = (
-    "the response store is damaged: stop the service and put a backup in its place; `dtef doctor` says which file it is"
+    "the response store is damaged: stop the service and replace it with a backup; `dtef doctor` says which file it is"
 )
 NO_DAEMON = "Dagster's daemon is not running: evaluations wait; start `dtef ui`"
 NO_SENSOR = f"the sensor {QUEUE_SENSOR} is switched off: evaluations wait; switch it on in the user interface of Dagster"

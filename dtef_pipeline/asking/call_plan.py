@@ -13,15 +13,15 @@ from dtef_pipeline.asking.tokens import estimate_tokens
 PLANNED_ROLES = (CANDIDATE, "judge", EMBEDDER, "analyst")
 """What models are asked as, in the order in which a run asks them."""
 PLANNED: Mapping[str, str] = {
-    "role": "What the model is asked as: candidate (to be evaluated), judge, embedder or analyst",
+    "role": "Role of the model: candidate (to be evaluated), judge, embedder or analyst",
     "planned": "Turns to be written, judgements, texts to be embedded, summaries, or extractions of key points",
-    "requests": "Planned ones that differ: what reads the same is asked once",
+    "requests": "Distinct requests; requests with the same text are sent once",
     "replayed": "Requests whose response is stored: they cost nothing",
-    "calls": "Requests that are sent: all that are not replayed; up to 64 texts are embedded in one",
-    "calls_most": "Calls if each reply of a judge or an analyst has to be asked for once more",
-    "prompt_tokens": "Tokens of the prompts that are sent, estimated on the high side",
-    "response_tokens": "Tokens of the responses as they usually are: the mean of earlier ones, if there are any",
-    "response_tokens_most": "Tokens of the responses if each is as long as allowed: by max_tokens of the model, or the prompt if that is more",
+    "calls": "Requests to send: all that are not replayed; one embeds up to 64 texts",
+    "calls_most": "Calls if each request to a judge or an analyst has to be repeated once",
+    "prompt_tokens": "Tokens of the prompts to send, estimated on the high side",
+    "response_tokens": "Tokens of responses of the usual length: the mean of stored ones, if any",
+    "response_tokens_most": "Tokens of responses of the greatest length: max_tokens of the model, or what the prompt needs if that is more",
     "cost_usd": "US dollars for these calls with responses of the usual length",
     "cost_usd_most": "US dollars for the most calls with the longest responses",
 }

@@ -146,7 +146,7 @@ class ModelSpec(_Settings):
         if (self.input_price is None) != (self.output_price is None):
             raise ValueError("input_price and output_price are given together or not at all (an embedder has output_price: 0)")
         if self.cached_input_price is not None and (self.input_price is None or self.cached_input_price > self.input_price):
-            raise ValueError("cached_input_price is given beside input_price and output_price, and is at most input_price")
+            raise ValueError("cached_input_price needs input_price and output_price, and is at most input_price")
         return self
 
     @cached_property

@@ -68,7 +68,7 @@ class Request:
     def __post_init__(self) -> None:
         _require_member("role of a request", self.role, ROLES)
         if self.messages and (self.system or self.user):
-            raise ConfigError("a request has messages and a system or user text beside them: allowed: one of the two forms")
+            raise ConfigError("a request has both messages and a system or user text; allowed: one of the two forms")
         if not self.key:
             key = request_key(self.prompt_id, self.model.variant, self.draw, self.snapshot)
             object.__setattr__(self, "key", key)

@@ -80,7 +80,7 @@ def require_label(label: str, stored: Collection[str] = ()) -> str:
         return label
     if _LIKE_A_DATE.match(label) and not _is_dated(label):
         raise ConfigError(
-            f"snapshot {label!r} looks like a date and is none; allowed: a date written as year-month-day, such as "
+            f"snapshot {label!r} looks like a date but is not one; allowed: a date written as year-month-day, such as "
             f"{_suggest_labels(label)}, with a "
             "time as in 2026-01-31T0200 or with more words behind it, or a label that does not look like a date"
         )
@@ -96,7 +96,7 @@ def require_one_spelling(label: str, stored: Iterable[str]) -> None:
     """Raises ConfigError where a stored label differs in capitals alone: some file systems take both for one folder."""
     if other := next((one for one in stored if one != label and one.lower() == label.lower()), None):
         raise ConfigError(
-            f"snapshot {label!r}: it differs from the stored {other!r} in capitals alone; allowed: {other}, or another label"
+            f"snapshot {label!r}: it differs from the stored {other!r} only in capitals; allowed: {other}, or another label"
         )
 
 

@@ -10,7 +10,7 @@ RIGHT_METRIC, PASSED_METRIC = "correct", "passed"
 """Metrics of what is right or wrong by its nature: whether the answer is right; whether the tests pass."""
 
 MEAN_COLUMNS = (
-    field("n_total", pa.int64(), "Responses in the table of scores, each draw by itself"),
+    field("n_total", pa.int64(), "Responses in the table of scores; each draw counts"),
     field("n_scored", pa.int64(), "Responses with a score; one that cannot be read has the score 0"),
     field("n_skipped", pa.int64(), "Responses that were not judged: not in the sample, or over the budget"),
     field("n_failed", pa.int64(), "Responses without a score for another reason: a judge, a sandbox or a call failed, or nothing scores them"),
@@ -21,11 +21,11 @@ MEAN_COLUMNS = (
     field("score_low", pa.float64(), "Lower end of the 95 % interval of the score; null: see the note"),
     field("score_high", pa.float64(), "Upper end of the 95 % interval of the score; null: see the note"),
     field("interval_kind", pa.string(), "Interval of the score: wilson (right and wrong items), t (items) or clustered (t); null: none"),
-    field("score_given_parsed", pa.float64(), "Mean over items of the responses that could be read alone, 0-1; null: none could"),
+    field("score_given_parsed", pa.float64(), "Mean over items of only the responses that could be read, 0-1; null: none could"),
     field("macro_score", pa.float64(), "Mean over subjects or transcripts of their mean over items (macro), 0-1: higher is better"),
     field("macro_low", pa.float64(), "Lower end of the 95 % interval of macro_score, by whole subjects or transcripts; null: see the note"),
     field("macro_high", pa.float64(), "Upper end of the 95 % interval of macro_score; null: see the note"),
-    field("note", pa.string(), "Why a mean or an interval is missing, or that it speaks of few subjects or transcripts alone; null: neither"),
+    field("note", pa.string(), "Why a mean or an interval is missing, or that it covers only few subjects or transcripts; null: neither"),
 )  # fmt: skip
 """What means add to the columns of a group."""
 PASS_COLUMNS = (

@@ -160,9 +160,9 @@ def _add_judge_settings(given: Given, settings: Settings) -> Given:
 
 def _find_qa_judges(given: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
     if given["judge"] == NOBODY:
-        raise ConfigError("--judge none: allowed: a model, since anchors are there to be judged")
+        raise ConfigError("--judge none: allowed: a model, because anchors need a judge")
     if not warehouse.values("qa_judgements", "suite") and not len(warehouse.read_or_empty("qa_anchor_items")):
-        raise WarehouseError("nothing to judge again: no judged answer; `dtef qa run` with a judge makes some")
+        raise WarehouseError("nothing to judge again: no answer was judged yet; `dtef qa run` with a judge does it")
     models = load_known_models(settings, COMPUTED_MODELS)
     if given["judge"]:
         models.resolve([given["judge"]])

@@ -55,7 +55,9 @@ def check_responses(settings: Settings) -> Diagnosis:
         return Diagnosis(check, "problem", f"{path} is a folder, where a file is needed", suggest_other_place("DTEF_RESPONSES"))
     if is_file and path.stat().st_size and (damage := find_damage(path, _DAMAGE_SEARCH_S)):
         file = shlex.quote(str(path))
-        remedy = f"put a backup in its place, or begin a new store, which asks all anew: mv {file} {file}.broken"
+        remedy = (
+            f"replace it with a backup, or start a new store, for which all requests are sent again: mv {file} {file}.broken"
+        )
         return Diagnosis(check, "problem", f"{path} cannot be read: {damage}", remedy)
     try:
         database = ResponseDatabase(settings.responses_url, prepare=False, patience_s=_SERVER_S)

@@ -79,7 +79,7 @@ def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_
     if by == "model" or name == USUAL_FAMILY:
         return _show_verdicts(family, rounds, by, since, fail_on, output)
     if given := "--fail-on" if fail_on else "--since" if since else "":
-        raise ConfigError(f"{given} with --by {by}: allowed with --by model; a {by} alone may have too few items")
+        raise ConfigError(f"{given} with --by {by}: allowed with --by model; one {by} may have too few items")
     _show_rule(family, output)
     return 0
 
@@ -90,7 +90,7 @@ def _show_rule(warehouse: Warehouse, family: CommandFamily, output: str) -> None
     require_rolled_up(warehouse, family.name, "drift_rule", family.stored.scored)
     frame: pd.DataFrame = warehouse.rows("drift_rule", family=family.name).to_pandas()
     if not len(frame):
-        raise NothingToShowError("nothing to show: drift is looked for at temperature 0, and nothing is scored at it")
+        raise NothingToShowError("nothing to show: drift needs scores at temperature 0, and there are none")
     order = ["gap", "partition", "model"]
     frame = frame.sort_values(order, ascending=[False, True, True], na_position="last", kind="stable")
     if output == "table":

@@ -89,7 +89,7 @@ def report(out: Path) -> None:
     read.report(out)
 
 
-@main.command(epilog="Columns: dtef explain costs", short_help="Show what language models were asked, and what it cost.")
+@main.command(epilog="Columns: dtef explain costs", short_help="Show the calls of language models and their cost.")
 @click.option(
     "--by",
     multiple=True,
@@ -99,7 +99,7 @@ def report(out: Path) -> None:
             *("suite", "part", "evaluator", "league", "scenario", "persona"),
         ]
     ),
-    help="What to add up the requests by; a variant is a model with its sampling; may be repeated.  [default: family and role; with "
+    help="Columns to group the requests by; a variant is a model with its sampling; may be repeated.  [default: family and role; with "
     "--family survey model, rubric role and model, qa role, suite, evaluator and model, games role, scenario, persona and model]",
 )
 @family_option(None, "Family of evaluations to show.  [default: all]")
@@ -108,16 +108,16 @@ def report(out: Path) -> None:
 @writes_a_table
 @reports_errors
 def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
-    """Show what was asked of language models, and what it cost: requests, tokens, US dollars.
+    """Show the calls of language models and their cost: requests, tokens, US dollars.
 
-    A request counts once, however many rows rest on it. The numbers are those of the table costs, which every run brings up to date.
+    A request that several rows share counts once. The numbers are those of the table costs, which every run brings up to date.
     """
     from dtef_pipeline.cli.costs import costs as show_costs
 
     show_costs(family, by, rounds, snapshot, output)
 
 
-@main.command(epilog="Columns: dtef explain drift", short_help="Tell whether models respond in another way than before.")
+@main.command(epilog="Columns: dtef explain drift", short_help="Show whether models respond differently than before.")
 @of_rounds
 @click.option(
     "--by",
@@ -140,7 +140,7 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
 @reports_errors
 @family_option()
 def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
-    """Tell whether a model now responds to the same prompts in another way than before, and what else changed.
+    """Show whether a model now responds differently to the same prompts, and what else changed.
 
     The first snapshots of a model (five, unless a panel file says otherwise) are its baseline. Later snapshots are compared with the baseline
     on the prompts that both asked. Only models at temperature 0 get a verdict:
@@ -158,7 +158,7 @@ def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...],
     stood still to compare them with. --fail-on counts both.
 
     \b
-    Exit code: 0 done; 1 a file was left out; 2 the options or the set-up need mending; 3 the verdict that --fail-on names, or a worse one;
+    Exit code: 0 done; 1 a file was left out; 2 an option or the set-up is wrong; 3 the verdict that --fail-on names, or a worse one;
     4 --fail-on drift was given, no row says drift, and of one it is too early to tell (the baseline and one more snapshot are needed);
     5 --fail-on was given and no row could be compared.
     """
@@ -169,12 +169,12 @@ def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...],
     sys.exit(drift.drift(family, rounds, by, since, fail_on, output))
 
 
-@main.command(short_help="Say what the columns of a board or table mean.")
+@main.command(short_help="Explain the columns of a board or table.")
 @click.argument("name")
 @writes_a_table
 @reports_errors
 def explain(name: str, output: str) -> None:
-    """Say what the columns of the board or table NAME mean: unit, range, direction.
+    """Explain the columns of the board or table NAME: unit, range, direction and meaning.
 
     NAME is what the last line of a board says, such as survey/gaps, qa/overall, games, preference, costs, drift or estimate; or a table, such as
     rubric_scores or comparisons.
@@ -205,21 +205,21 @@ for _command in (responses, export_file, import_file):
 def models(output: str) -> None:
     """List the models and collections that --model takes, --judge of rubrics and questions, and the panel file.
 
-    A model is asked as `transport` says: direct (to the address, without litellm), litellm, or local (in this process); nobody is asked where
-    it says nothing. `address` is that of a server of yours, without a password.
+    `transport` is how a model is called: direct (to the address, without litellm), litellm, or local (in this process); empty: never called.
+    `address` is that of your own server, without a password.
     """
     from dtef_pipeline.cli import models
 
     models.list_models(output)
 
 
-@main.command(short_help="Check that everything that commands need is there.")
+@main.command(short_help="Check the installation and its settings.")
 @of_format
 @reports_errors
 def doctor(output: str) -> None:
     """Check Python, response store, warehouse, models and keys, panel, sandbox, Dagster's home and its daemon.
 
-    A line per check says ok, warning or problem, and what to do. Nothing is changed, no model is asked, and no key is shown.
+    Each check prints ok, warning or problem, and what to do. Changes nothing, makes no calls and shows no key.
 
     \b
     Exit code: 0 no problem; 1 there is a problem.
@@ -275,8 +275,8 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
          and, where wanted, options, synonyms, senses (first, all), penalty,
          strict, finish_reason, timeout_s, task; other keys are handed on
     Out: the same line with status, value (null unless ok), score (as published),
-         how (the rule that read the answer), flags, reason, and what the scorer
-         tells beside them, such as raw, binary, rationale, found
+         how (the rule that read the answer), flags, reason, and further output of
+         the scorer, such as raw, binary, rationale, found
 
     A scorer is named by itself or by a type of questions: yes_no (Yes/No), list_one (ListOne), list_many (ListMany), pick_one (PickOne),
     pick_many (PickMany), yes_no_rationale (Yes/No with Rationale); exact_choice (a letter), numeric (a number); code_execution, with
@@ -285,12 +285,12 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
 
     With --corpus, FILE is a JSON file with `qa_pairs` about interviews. Its answers are scored, or what models answer, and every quotation is
     looked up in the documents. The results are `results-TIME.json` and two bar charts by interview, of scores and of quotations found, for each
-    model of their own (`results-TIME-MODEL.json`); both averages are printed. No file is replaced. A judge reads the answers of models to one
-    kind of question alone: those of the type `Yes/No with Rationale` whose metric says {"judge": true}. Without --model nobody is asked, and
-    of the other options only --part and --out are allowed.
+    model of their own (`results-TIME-MODEL.json`); both averages are printed. No file is replaced. A judge reads only
+    answers of models to questions of the type `Yes/No with Rationale` whose metric says {"judge": true}. Without --model the command makes no
+    calls, and of the other options only --part and --out are allowed.
 
     \b
-    Exit code: 0 done; 1 a line of a survey or a question was left out, or asking failed; 2 a line or the options need mending.
+    Exit code: 0 done; 1 a line of a survey or a question was left out, or asking failed; 2 a line or an option is wrong.
     """
     from dtef_pipeline.cli import score_files
 
@@ -302,9 +302,9 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     sys.exit(score_files.score_file(family, file, tasks, trust_answers))
 
 
-@main.command(short_help="Have judges judge stored responses again, to see if they moved.")
+@main.command(short_help="Have judges judge stored responses again, to detect their drift.")
 @click.option("--family", type=click.Choice(["rubric", "qa"]), required=True, help="Family whose judges are watched.")
-@snapshot_or_base("Label of the night, such as 2026-01-31; a new label asks afresh.")
+@snapshot_or_base("Label of the night, such as 2026-01-31; a new label judges everything again.")
 @whole_number(
     "--n", "anchors", least=1, help="Number of anchors.  [default: 200 of rubrics (a response and a criterion each), 50 of qa]"
 )
@@ -325,17 +325,16 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
 )
 @several("--max-cost-usd", metavar="[MODEL=]USD", help="US dollars that this may cost at most")
 @several("--max-calls", metavar="[MODEL=]N", help="Calls that this may make at most")
-@click.option("--show", is_flag=True, help="Ask nobody; show what the nights so far say of each judge.")
+@click.option("--show", is_flag=True, help="Show the results of earlier nights per judge; makes no calls.")
 @writes_a_table
 @reports_errors
 def anchors(family: str, show: bool, output: str, **given: Any) -> None:
-    """Have judges judge the same stored responses again, night after night: whatever moves is the judge, not the models.
+    """Have judges judge the same stored responses again, night after night: what moves is the judge, not the models.
 
-    Anchors are chosen once, spread over the scores, and stay. What was asked in a snapshot is not asked again in it. No model under test is
-    asked.
+    Anchors are chosen once, spread over the scores, and stay. Each is judged once per snapshot. Models under test are not called.
 
     \b
-    Exit code: 0 done; 1 it failed; 2 the options or the set-up need mending; 130 interrupted.
+    Exit code: 0 done; 1 it failed; 2 an option or the set-up is wrong; 130 interrupted.
     """
     from dtef_pipeline.cli import anchors
 
@@ -359,20 +358,20 @@ def ui(port: int, host: str) -> None:
 @main.command(short_help="Start the HTTP API and its pages.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the API is served at.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="Port of the API; 0: one that is free."
+    "--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="Port of the API; 0: any free port."
 )
-@flag("--dev", help="Ask nobody for a token: whoever is on this computer may do everything. Loopback only.")
+@flag("--dev", help="Require no token: every user of this computer may do everything. Loopback only.")
 @reports_errors
 def api(host: str, port: int, dev: bool) -> None:
     """Start the HTTP API: evaluations and their progress, personas, scenarios, pairs and votes; and pages for the browser.
 
-    It is closed to all who hold no token of the file that DTEF_API_TOKENS names: make one with `dtef tokens NAME --role admin`. The API
-    stores what is asked for; a sensor of Dagster starts the runs, so `dtef ui` or Dagster's daemon must run beside it.
+    It requires a token of the file that DTEF_API_TOKENS names: make one with `dtef tokens NAME --role admin`. The API stores requests; a sensor
+    of Dagster starts the runs, so `dtef ui` or Dagster's daemon must run, too.
 
-    Start it once per response store: each process counts the votes of a minute, and remembers which pairs come next, by itself.
+    Start it once per response store: each process keeps its own count of votes per minute and its own queue of pairs.
 
     \b
-    Exit code: 0 stopped; 2 the options or the set-up need mending.
+    Exit code: 0 stopped; 2 an option or the set-up is wrong.
     """
     from dtef_pipeline.cli.serving import serve_api
 
@@ -386,7 +385,7 @@ def api(host: str, port: int, dev: bool) -> None:
 @of_format
 @reports_errors
 def tokens(name: str | None, role: str | None, remove: bool, output: str) -> None:
-    """Say who may use the HTTP API. The file that DTEF_API_TOKENS names holds a name, a role and the hash of a token per line.
+    """Manage access to the HTTP API. The file that DTEF_API_TOKENS names holds a name, a role and the hash of a token per line.
 
     \b
         dtef tokens                     show who holds one

@@ -113,7 +113,7 @@ def refuse_others(taken: Collection[str], where: str, apart: Collection[str] = (
     allowed = ", ".join(spelled for name, spelled in options.items() if name in taken) or "no other option"
     for name, spelled in options.items():
         if name not in taken and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise ConfigError(f"{spelled} with {where}: allowed with it: {allowed}")
+            raise ConfigError(f"{spelled} with {where}: not allowed; allowed with it: {allowed}")
 
 
 of_rounds = click.option(
@@ -242,7 +242,7 @@ _STAGES_TO_BEGIN_WITH = {
 }
 
 
-of_served = flag("--served", help="A row of its own for each model that the provider served under one name in one snapshot.")
+of_served = flag("--served", help="Separate rows for the models that a provider served under one name in one snapshot.")
 
 
 def snapshot_or_base(help_text: str) -> Option:
@@ -251,7 +251,7 @@ def snapshot_or_base(help_text: str) -> Option:
 
 
 of_asked_snapshot = snapshot_or_base(
-    "Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh, and one that begins with a "
+    "Label to store the responses under, such as base, night-2 or 2026-01-31; a new label requests everything again, and one that begins with a "
     "date counts as that date."
 )
 
@@ -275,7 +275,7 @@ def refuse_estimate_of_judging(first: str) -> None:
     """Raises ConfigError for an estimate of a run that begins with judging: an estimate is of the whole run, less what is stored."""
     if first == "judge":
         raise ConfigError(
-            "--estimate with --from judge: allowed with --from ask or --from ingest, which count what is stored as nothing"
+            "--estimate with --from judge: allowed with --from ask or --from ingest, in which stored responses cost nothing"
         )
 
 

@@ -172,7 +172,7 @@ def _describe_models(responses: Sequence[Response], suite: str) -> Iterator[str]
 
 STORED = {
     "snapshot": "Pass over the prompts, by the label of `dtef run --snapshot`",
-    "role": "What the model was asked as: candidate (to be evaluated), judge, analyst or embedder",
+    "role": "Role of the model: candidate (to be evaluated), judge, analyst or embedder",
     "answers": "Responses in the store: one per request that was answered",
     "prompt_tokens": "Tokens of their prompts; - means the provider said none",
     "completion_tokens": "Tokens of the responses themselves; - means the provider said none",
@@ -190,7 +190,7 @@ def _store() -> ResponseStore:
 def export_file(path: Path, models: Sequence[str], snapshots: Sequence[str]) -> None:
     with _store() as store:
         if (models or snapshots) and next(store.pages(models=models, snapshots=snapshots), None) is None:
-            raise ConfigError(f"{store.name} has no such responses; it has {_describe_contents(store)}")
+            raise ConfigError(f"{store.name} has no responses that match; it has {_describe_contents(store)}")
         written = export_responses(store, path, models=models, snapshots=snapshots)
         click.echo(f"{path}: {format_count(written, 'response')} of {store.name}")
 
@@ -235,7 +235,7 @@ def remove_responses(which: ResponseSelection, family: str | None, output: str) 
         keys = _choose_keys(store, which, family)
         if keys is None:
             raise ConfigError(
-                "forget which responses? allowed: --empty, --truncated, --model, --snapshot, --since, --before and --family"
+                "--forget: needs a selection; allowed: --empty, --truncated, --model, --snapshot, --since, --before and --family"
             )
         if not keys:
             click.echo(f"no such responses in {store.name}; it has {_describe_contents(store)}", err=output != "table")

@@ -38,7 +38,7 @@ def _parse_amount(name: str, text: str, value: str) -> float:
         roles = ", ".join(ROLES)
         what = "an amount from 0" if name == "max_cost_usd" else "a whole number from 0"
         raise ConfigError(
-            f"--{name.replace('_', '-')} {text!r}: allowed: {what}, alone or after MODEL= or ROLE= (roles: {roles})"
+            f"--{name.replace('_', '-')} {text!r}: allowed: {what}, by itself or after MODEL= or ROLE= (roles: {roles})"
         )
     return amount if name == "max_cost_usd" else int(amount)
 

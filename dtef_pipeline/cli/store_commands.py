@@ -24,11 +24,11 @@ from dtef_pipeline.cli.options import (
 
 _WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 of_admin = click.option(
-    "--by", "who", metavar="NAME", help="Who does this, for the record.  [default: the user of this computer]"
+    "--by", "who", metavar="NAME", help="Name for the record of actions.  [default: the user of this computer]"
 )
 
 
-@click.command(short_help="List what the response store holds, or forget some of it.")
+@click.command(short_help="List stored responses, or remove some.")
 @click.option("--empty", is_flag=True, help="Only responses without any text. With --truncated: either.")
 @click.option("--truncated", is_flag=True, help="Only responses that were cut off at max_tokens.")
 @several("--model", "models", metavar="NAME", help="Only of this model, by name or variant")
@@ -38,7 +38,7 @@ of_admin = click.option(
 )
 @click.option("--before", type=_WHEN, metavar="DATE", help="Only what arrived before this day or time, UTC.")
 @family_option(None, "Only what this family of evaluations asked, by its tables.  [default: all in the store]")
-@click.option("--forget", is_flag=True, help="Take them out, so that the next run of the same snapshot asks them again.")
+@click.option("--forget", is_flag=True, help="Remove them, so that the next run of the same snapshot requests them again.")
 @writes_a_table
 @reports_errors
 def responses(
@@ -55,8 +55,8 @@ def responses(
 ) -> None:
     """List what the response store holds, where every response of a model is kept: responses, tokens and cost of each model and snapshot.
 
-    With --forget the responses that fit all options are taken out. Tables and boards hold the old text until a run has asked them again. What
-    the responses cost was spent: it stays in costs.
+    --forget removes the responses that fit all options. Tables and boards keep the old text until a run has requested them again. Their cost
+    stays in costs.
 
     \b
     dtef responses --empty --model gpt-4.1-mini            lists them
@@ -124,7 +124,7 @@ def _transfer(moved: _Transfer, path: Path, given: Mapping[str, Any]) -> None:
     "--justifications/--no-justifications",
     default=True,
     show_default=True,
-    help="Of votes: whether to write what people gave as reasons, as words of theirs may tell who they are.",
+    help="Of votes: whether to write what people gave as reasons, because their words may identify them.",
 )
 @several(
     "--blueprint",
@@ -134,11 +134,11 @@ def _transfer(moved: _Transfer, path: Path, given: Mapping[str, Any]) -> None:
     usual="all but those with the tag test",
 )
 @whole_number("--prompts", "n_prompts", least=1, default=40, help="Of labels: number of prompts to draw.")
-@whole_number("--seed", least=0, default=7, help="Of labels: seed of the draw; another one draws others.")
+@whole_number("--seed", least=0, default=7, help="Of labels: seed of the draw; another seed draws other prompts.")
 @whole_number("--per-model", least=1, help="Of labels: responses of each model in each prompt.  [default: all]")
 @flag(
     "--show-names",
-    help="Of labels: leave the names of models, makers and providers in the responses, where they may say who wrote them.",
+    help="Of labels: leave the names of models, makers and providers in the responses, even if they reveal the author.",
 )
 @of_admin
 @reports_errors
@@ -154,15 +154,15 @@ def export_file(what: str, path: Path, **given: Any) -> None:
     personas   every version of every persona, a JSON object a line; a PATH that ends in .gz is compressed
     scenarios  the same of the manifests of scenarios, without the engines that play them
 
-    Reviewers who gave no consent stand under pseudonyms, and their votes under other ids in each export, with the day alone. What decides
-    which text is shown as A stays here.
+    Reviewers who gave no consent get pseudonyms, and their votes new ids in each export, with only the day. What decides which text is shown as
+    A is not exported.
 
-    The sheet of labels names no model and no verdict. Where a response itself has a name that may say who wrote it, [model], [company] or
-    [provider] stands in its place, and the column `hidden` counts them. What has a label already is not on it again. The draw is kept in the
+    The sheet of labels names no model and no verdict. Names in a response that may reveal its author are replaced by [model], [company] or
+    [provider], and the column `hidden` counts them. Rows that have a label are left out. The draw is kept in the
     warehouse, so that `dtef import labels` can read the sheet. A draw with another seed adds to the earlier ones.
 
     Personas and scenarios are the shipped ones, those in the folders that DTEF_PERSONAS and DTEF_SCENARIOS name, and what was made over HTTP;
-    equal ones give equal bytes. `dtef games add` takes them in.
+    equal ones give equal bytes. `dtef games add` adds them.
     """
     refuse_others(_WRITTEN_TO[what].options, what)
     _transfer(_WRITTEN_TO[what], path, given)
@@ -193,7 +193,9 @@ def export_file(what: str, path: Path, **given: Any) -> None:
     help="Of a suite: JSON list of the numbers by which FILE calls the questions, in the order of those that were added; or an object of lists "
     "by subject.",
 )
-@flag("--repeats-are-draws", help="Of a suite: lines of one model and question are its draws, in the order of FILE.")
+@flag(
+    "--repeats-are-draws", help="Of a suite: treat several lines of the same model and question as draws, in the order of FILE."
+)
 @click.option("--skip-unknown", is_flag=True, help="Of a suite: pass over lines about questions that were not added.")
 @existing_path(
     "--responses", kind="file", help="Of votes in a CSV: JSON lines with prompt_id, model and text; also maker and api_id."
@@ -204,7 +206,7 @@ def export_file(what: str, path: Path, **given: Any) -> None:
 @reports_errors
 @lines_as_json
 def import_file(what: str, file: Path, **given: Any) -> None:
-    """Add what FILE holds. What is there already stays as it is and is passed over; if a line is faulty, it is named, and nothing is added.
+    """Add the contents of FILE. Rows that are stored already are skipped; if a line is faulty, the error names it, and nothing is added.
 
     \b
     responses  what `dtef export responses` wrote; with --suite answers that models gave elsewhere
@@ -233,7 +235,7 @@ def import_file(what: str, file: Path, **given: Any) -> None:
     the same person overrules the earlier one, which stays on record. A sheet that is imported again changes nothing.
 
     \b
-    Exit code: 0 done; 2 a line, or an option, needs mending, and nothing was added.
+    Exit code: 0 done; 2 a line or an option is wrong, and nothing was added.
     """
     if what == "responses" and given["suite"] is None:
         refuse_others((), "responses without --suite")

@@ -89,7 +89,7 @@ class FamilyWords:
     """The commands that this family alone has."""
 
 
-_REFRESH = flag("--refresh", help="First make the boards, costs, drift of models and the report anew of all that is scored.")
+_REFRESH = flag("--refresh", help="First recompute boards, costs, drift of models and the report from all scores.")
 _FUNCTIONS = {"add": "add_files", "check": "check_files", "list": "list_parts", "remove": "remove_parts", "board": "show_board"}
 """By verb, the function of `family_verbs.py` that does it for every family."""
 
@@ -156,17 +156,17 @@ def _build_command(words: FamilyWords, name: str, verb: Verb, output: Option) ->
 
 def _remove(words: FamilyWords) -> Verb:
     metavar, parts = words.part.upper(), format_plural(words.part)
-    help = f"""Take {parts} away: their partitions and their rows in all tables. Boards and pages follow at the next
-    `dtef {words.name} board --refresh`; where nothing is scored any more, they go at once.
+    help = f"""Remove {parts}: their partitions and their rows in all tables. Boards and pages change with the next
+    `dtef {words.name} board --refresh`, or at once if no scores are left.
 
-    {metavar} is {words.pattern}. Files stay, and so does all that was paid for: a {words.part} that is added and run again finds its stored
-    responses. {words.stays}
+    {metavar} is {words.pattern}. Files and stored responses stay: if the {words.part} is added and run again, no response is
+    paid for twice. {words.stays}
 
     \b
-    Exit code: 0 done; 2 a name fits no {words.part}, and nothing was changed.
+    Exit code: 0 done; 2 a name matches no {words.part}, and nothing was changed.
     """
     argument = click.argument("patterns", metavar=f"{metavar}...", nargs=-1, required=True)
-    return Verb(f"Take {parts} and their results away.", help, (argument,))
+    return Verb(f"Remove {parts} and their results.", help, (argument,))
 
 
 def _build_board_verb(words: FamilyWords) -> Verb:
@@ -181,7 +181,7 @@ def _build_board_verb(words: FamilyWords) -> Verb:
         "models",
         multiple=True,
         metavar="NAME|PATTERN",
-        help="Only rows of this one, or those that fit; may be repeated.",
+        help="Only rows whose name matches; may be repeated.",
     )
     return words.board._replace(options=(*([by] if words.views else []), who, *words.board.options, _REFRESH))
 

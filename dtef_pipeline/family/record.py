@@ -165,6 +165,6 @@ def load_parts(family: Family, path: Path) -> Mapping[str, LoadedPart]:
     found: dict[str, LoadedPart] = {}
     for one in family.load(path):
         if one.key in found:
-            raise DtefError(f"{path}: {one.key} stands in it twice")
+            raise DtefError(f"{path}: the file has {one.key} twice")
         found[one.key] = one
     return found

@@ -105,7 +105,7 @@ def play_baselines(pack: Pack, seed: int, players: tuple[Player, ...], seating: 
     """An episode of baselines alone, which costs nothing. Raises ConfigError as `GameEpisode`, and where a player is a model."""
     _check_players(pack, players)
     if models := [player.name for player in players if player.baseline is None]:
-        raise ConfigError(f"{', '.join(models)}: allowed: baselines alone, such as baseline/random")
+        raise ConfigError(f"{', '.join(models)}: allowed: only baselines, such as baseline/random")
     game = GameInPlay(pack, seed, seating)
     _play_on(game, _seat_baselines(pack, seed, players))
     return game.trace()

@@ -164,7 +164,7 @@ class GameInPlay:
 
     def _require_mover(self) -> int:
         if (seat := self.seat) is None:
-            raise ValueError("the game is over: nobody is to move")
+            raise ValueError("the game is over: no seat is to move")
         return seat
 
     def _describe_reaction(self, move: GameMove, at: int) -> str:

@@ -34,14 +34,14 @@ class PlaySettings(RunSettings):
     personas: Annotated[list[str], Setting(option="--persona", metavar="ID", unset="none")] = []
     """Persona that every model plays, or none: the model plays as itself."""
     unapproved: Annotated[bool, Setting(ONLY_COMMAND)] = False
-    """Let personas play that are drafts or retired; boards mark them. Otherwise a run that names one stops before it asks."""
+    """Let draft and retired personas play; boards mark them. Without it, a run that names one stops before it makes calls."""
 
 
 class GamesSettings(PlaySettings):
     """What runs of leagues are given."""
 
     players: Annotated[
-        list[str], Setting(ONLY_COMMAND, option="--player", metavar="NAME", unset="nobody; what is stored is scored")
+        list[str], Setting(ONLY_COMMAND, option="--player", metavar="NAME", unset="none; stored episodes are scored")
     ] = []
     """Who plays: a model or collection that `dtef models` lists, PERSONA@MODEL, baseline/NAME where there is one, or baselines: all of each
     scenario."""
@@ -68,16 +68,16 @@ class GamesSettings(PlaySettings):
 class DecisionSettings(PlaySettings):
     """What runs are given that ask models in every decision point of a small game."""
 
-    models: Annotated[list[str], Setting(option="--player", unset="nobody; what is stored is valued")] = []
+    models: Annotated[list[str], Setting(option="--player", unset="none; stored answers are valued")] = []
     """Model to ask: a model or collection that `dtef models` lists, or PERSONA@MODEL."""
     draws: Annotated[int, Field(ge=1, le=MOST_ASKED_EPISODES)] = USUAL_POINT_DRAWS
     """Number of times each decision point is asked."""
     sample: Annotated[int | None, Field(ge=0), Setting(unset="all, or 100 where there are more")] = None
     """Ask only so many decision points, always the same ones; 0: all."""
     fill: Annotated[str | None, Setting(metavar="BASELINE", unset="values need all of them")] = None
-    """Have this baseline, such as nash, play in the decision points that nobody asked."""
+    """Baseline, such as nash, that plays in the decision points that were not asked."""
     resamples: Annotated[int, Field(ge=2), Setting(doors=())] = STRATEGY_RESAMPLES
-    """Draws anew behind each interval."""
+    """Resamples behind each interval."""
     seed: Annotated[int, Field(ge=0), Setting(doors=())] = 1
     """Seed of all that is drawn."""
 

@@ -40,7 +40,7 @@ GAME_PERSONA = field("persona", pa.string(), "Persona that the model plays, with
 GAME_OPPONENT = field(
     "opponent", pa.string(), "Player at all other seats: baseline/random, a model, or persona@model; empty: one seat"
 )
-GAME_CLUSTER = field("cluster", pa.string(), "Seed as text: all seats and draws of one deal hang together")
+GAME_CLUSTER = field("cluster", pa.string(), "Seed as text: all seats and draws of a deal are one cluster")
 EPISODE_ID = field("episode_id", pa.string(), "Hash of scenario, version, item, persona, model variant, draw and snapshot")
 GAME_TRUTH = field(
     "truth_id", pa.string(), "Hash of scenario, version, settings and limits: equal where episodes are played by equal rules"
@@ -232,11 +232,11 @@ STRATEGY_VALUES = pa.schema(
             pa.float64(),
             "Exploitability of play at random in the points that were asked, for comparison; null: of other quantities",
         ),
-        field("status", pa.string(), "State of the value: scored, partial (a baseline plays where nobody asked, see filled_by) or unscored"),
+        field("status", pa.string(), "State of the value: scored, partial (filled_by plays where the model was not asked) or unscored"),
         field("reason", pa.string(), "Reason why there is no value or no interval; null: there are both"),
         field("n_points", pa.int32(), "Decision points that were asked; of a baseline: that its strategy has"),
-        field("n_missing", pa.int32(), "Decision points without a strategy: nobody asked, or no response could be read"),
-        field("n_filled", pa.int32(), "Decision points that nobody asked and where filled_by plays in place of the player"),
+        field("n_missing", pa.int32(), "Decision points without a strategy: not asked, or no response could be read"),
+        field("n_filled", pa.int32(), "Decision points that were not asked and where filled_by plays instead of the player"),
         field("filled_by", pa.string(), "Baseline that plays at decision points that were not asked; null: none does"),
         field("n_draws", pa.int64(), "Responses that the quantity follows from; null: of a baseline"),
         field("n_readable", pa.int64(), "Responses, of n_draws, from which a legal command was read; null: of a baseline"),

@@ -144,8 +144,8 @@ class HiddenNames:
         """Raises NameLeak when the text still holds a name. `where`: what it is, for the message."""
         if found := sorted(set(self.find_names(text))):
             raise NameLeak(
-                f"{where} still names {', '.join(found[:5])}, so it was not sent: nobody who sums up may know whom; "
-                "allowed: opaque ids such as MK_5000 alone"
+                f"{where} still names {', '.join(found[:5])}, so it was not sent: the analyst must not see names of models; "
+                "allowed: only opaque ids such as MK_5000"
             )
 
     def _find_spots(self, text: str, plain: str, places: Sequence[int]) -> list[_Spot]:

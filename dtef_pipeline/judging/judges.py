@@ -83,7 +83,7 @@ def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
     """
     if not models.collections.get(JUDGES):
         raise ConfigError(
-            f"nobody is named who judges: the models files have no collection {JUDGES!r} with a model in it. "
+            f"no judge is named: the models files have no collection {JUDGES!r} with a model in it. "
             f"Add one (collections: {{{JUDGES}: [gpt-4.1-mini]}}), or name judges: --judge standard=gpt-4.1-mini"
         )
     members = [(approach, member) for member in models.collections[JUDGES] for approach in USUAL_APPROACHES]

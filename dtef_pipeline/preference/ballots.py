@@ -64,7 +64,7 @@ def read_id(field: str, value: object) -> str:
 
 
 def is_id(value: object, longest: int = LONGEST_ID) -> bool:
-    """Whether it can name a reviewer or a pair: printable characters, not blanks alone."""
+    """Whether it can name a reviewer or a pair: printable characters, not only blanks."""
     return isinstance(value, str) and 1 <= len(value) <= longest and value.isprintable() and bool(value.strip())
 
 

@@ -15,7 +15,7 @@ BESIDE_COLUMNS: Mapping[str, str] = {
     "family": "Family of evaluations",
     "partition": "First level of the items' partitions that were voted on; all: the whole family",
     "reviewer_kind": "Kind of reviewers: person or judge",
-    "judge": "Judge whose votes alone these are; empty: people voted",
+    "judge": "Judge who cast all of these votes; empty: people voted",
     "metric": "Automated metric, with what it was measured on",
     "direction": "Better side of the metric: higher or lower",
     "player": "Player that has both: a model variant, or persona@variant",

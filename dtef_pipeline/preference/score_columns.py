@@ -20,7 +20,7 @@ _OF_FIT = (
     field("items", pa.string(), "Patterns of the items whose votes count, with commas between them; null: all items"),
     field("votes", pa.int64(), "Votes that the fit is made of"),
     field("reviewers", pa.int64(), "Reviewers who gave them"),
-    field("leaks_left_out", pa.int64(), "Votes left out besides, as a name stood in a text of the pair"),
+    field("leaks_left_out", pa.int64(), "Votes left out because a text of the pair contains a name"),
     field("self_judged", pa.int64(), "Votes among them of a judge on a response of its own maker; null: people voted"),
     field(
         "self_judged_left_out", pa.int64(), "Votes of a judge left out, as a response is of its own maker; null: people voted"
@@ -87,13 +87,13 @@ PREFERENCE_MET = pa.schema(
         field("player", pa.string(), "Player who wrote one response: a model variant, or persona@variant"),
         field("other", pa.string(), "Player who wrote the other response; after `player` in the order of names"),
         field("n_pairs", pa.int64(), "Pairs of responses of the two, voted on or not"),
-        field("n_leak_risk", pa.int64(), "Pairs in whose texts a name stood, which may still tell who wrote them"),
+        field("n_leak_risk", pa.int64(), "Pairs whose texts contain a name, which may reveal who wrote them"),
         field("n_voted", pa.int64(), "Pairs with a vote that counts"),
-        field("n_votes", pa.int64(), "Votes on the pairs that nobody voided"),
+        field("n_votes", pa.int64(), "Votes on the pairs that are not void"),
         field("for_player", pa.int64(), "Votes for `player`"),
         field("for_other", pa.int64(), "Votes for `other`"),
         field("n_ties", pa.int64(), "Votes for neither"),
-        field("n_votes_leak_risk", pa.int64(), "Votes on pairs in whose texts a name stood"),
+        field("n_votes_leak_risk", pa.int64(), "Votes on pairs whose texts contain a name"),
         field("n_void", pa.int64(), "Voided votes on the pairs, which count nowhere else"),
     ]
 )  # fmt: skip

@@ -64,7 +64,7 @@ class VoteColumns:
     times: Floats
     """Votes that the row stands for."""
     reviewer_ids: tuple[str, ...] | None = None
-    """None: nobody says who voted."""
+    """None: voters unknown."""
     confidence: Floats | None = None
     """1 to 5; None: it was not asked."""
     prompt_ids: tuple[str, ...] | None = None

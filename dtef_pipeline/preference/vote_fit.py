@@ -121,7 +121,7 @@ class PreferenceFit:
     counted: int
     """Votes that scores are made of, or would be if they had a finite value."""
     reviewers: int | None
-    """Who gave the votes that count. None: nobody says who voted, so that each vote is taken for independent."""
+    """Who gave the votes that count. None: voters unknown, so that each vote is taken for independent."""
     effective_reviewers: float | None
     """How many equally busy reviewers they are worth, (sum of votes)^2 / sum of votes^2 over reviewers."""
     prompts: int | None
@@ -275,7 +275,7 @@ def _compute_tiers(votes: VoteColumns, fit: StrengthFit, errors: ClusteredErrors
 
 
 def _count_reviewers(counts: PairedOutcomes) -> Codes | None:
-    """(players,) how many reviewers compared each; None: nobody says who voted."""
+    """(players,) how many reviewers compared each; None: voters unknown."""
     if counts.cluster is None:
         return None
     of_votes = np.stack([np.concatenate([counts.left, counts.right]), np.tile(counts.cluster, 2)])

@@ -79,7 +79,7 @@ QA_VIEWS = (
         ("n", "metric", "condition"),
         name="validity",
         table="qa_validity",
-        shows="whether scores rest on something besides the answer: order of options, judges' agreement, makers, failures, length",
+        shows="whether scores depend on something other than the answer: order of options, judges' agreement, makers, failures, length",
         estimate="value",
         who=("check", "model"),
         needs="a judgement, or items asked with rotated options: `dtef qa run --order rotated-1`",
@@ -94,7 +94,7 @@ QA_VIEWS = (
         estimate="value",
         who=("suite", "model"),
         check="position_bias",
-        needs="items asked in several orders: `dtef qa run --order rotated-1`, beside a run in the file's order",
+        needs="items asked in several orders: `dtef qa run --order rotated-1`, and a run in the file's order",
     ),
     BoardView(
         ("suite", "part", "condition", "recall", "precision", "hit", "mrr", "ndcg", "n_items"),

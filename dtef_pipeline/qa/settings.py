@@ -58,20 +58,19 @@ class QaSettings(RunSettings):
     few_shot_as: Annotated[Literal["message", "turns"], Setting(_NOT_COMMAND)] = "message"
     """How these are shown: all in one message, or each as a turn of the conversation."""
     order: Literal["file", "rotated-1", "rotated-2", "rotated-3"] = "file"
-    """Order of the options: the file's, or rotated by so many places; what is answered is mapped back."""
+    """Order of the options: the file's, or rotated by this number of places; answers are mapped back."""
     retriever: Literal["bm25", "embedding", "hybrid", "remote"] = "bm25"
-    """How the chunks of transcripts are found that go with an item; remote: by the server of DTEF_SOCIOSCOPE_URL."""
+    """Retriever of transcript chunks for an item; remote: the server of DTEF_SOCIOSCOPE_URL."""
     k: Annotated[int, Field(ge=1, le=1_000)] = 10
     """Number of chunks of transcripts to show."""
     filter: Annotated[list[str], make_validator(parse_filter, "filter: "), Setting(metavar="KEY=VALUE", unset="all")] = []
-    """Only documents whose metadata has this value, as in PROJECT=US-002 or YEAR=2024. One that leaves no document is refused."""
+    """Only documents whose metadata has this value, as in PROJECT=US-002 or YEAR=2024. A filter that leaves no document is refused."""
     judges: Annotated[
         str | None, Field(min_length=1), Setting(NOT_API, metavar="FILE", is_file=True, unset="data/judges.yaml")
     ] = None
     """YAML file with the block `arbiter`: model, evaluators, sample_rate, daily_budget."""
     judge: Annotated[str | None, Field(min_length=1), Setting(metavar="MODEL", unset="the file's")] = None
-    """Judge; `none` has nothing judged. All stored responses of the parts that it has not judged yet are judged, whoever
-    gave them."""
+    """Judge; `none` turns judging off. It judges all stored responses of the parts that it has not judged yet, of all models."""
     sample_rate: Annotated[float | None, Field(ge=0, le=1), Setting(_NOT_COMMAND)] = None
     """Share of the responses that is judged, in place of the file's."""
     daily_budget: Annotated[float | None, Field(ge=0), Setting(_NOT_COMMAND)] = None
@@ -81,7 +80,7 @@ class QaSettings(RunSettings):
     rejudge: Annotated[
         str | None, make_validator(lambda label: label and require_safe(label)), Setting(ONLY_COMMAND, metavar="LABEL")
     ] = None
-    """Have everything judged afresh, stored under this label."""
+    """Judge everything again and store it under this label."""
     sandbox: Annotated[
         Literal["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"] | None,
         BeforeValidator(_read_sandbox_level),
@@ -91,7 +90,7 @@ class QaSettings(RunSettings):
     timeout_s: Annotated[float, Field(ge=0.1), Setting(_NOT_COMMAND)] = 10.0
     """Seconds that all tests of a program may take."""
     trust_answers: Annotated[bool, Setting(NOT_API)] = False
-    """Run code where only resource limits hold it: it can read files and use the network."""
+    """Run code with only resource limits: it can read files and use the network."""
     strict: Annotated[bool, Setting(_NOT_COMMAND)] = False
     """Score 0 if a response has several different values where one is expected."""
     penalty: Annotated[float, Field(ge=0, le=1), Setting(_NOT_COMMAND)] = 0.0

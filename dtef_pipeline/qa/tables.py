@@ -135,9 +135,7 @@ QA_PROMPTS = pa.schema(
     [
         *OF_ONE_PROMPT,
         field("prompt_id", pa.string(), "Hash of everything the model sees"),
-        field(
-            "messages", _QA_SPOKEN, "Messages exactly as they are sent; none: nothing could be looked up, and nobody is asked"
-        ),
+        field("messages", _QA_SPOKEN, "Messages exactly as they are sent; none: the look-up failed, and no model is asked"),
         field("response_schema", pa.string(), "JSON schema that the response is asked to have; null: free text"),
         field("answer_tokens", pa.int32(), "Fewest tokens that the response needs room for; null: not said"),
         field(
@@ -161,7 +159,7 @@ QA_CONTEXT = pa.schema(
         field(
             "relevance", pa.float64(), "Nearness of the chunk to the question on the retriever's own scale: higher is nearer"
         ),
-        field("page_content", pa.string(), "Text of a chunk that a remote server found; null: it stands in qa_documents"),
+        field("page_content", pa.string(), "Text of a chunk that a remote server found; null: the text is in qa_documents"),
         field("problem", pa.string(), "Reason why nothing could be looked up; null: it could"),
         field("holds_quote", pa.bool_(), "Flag: true where the chunk holds a quote that the item names; null: it names none"),
     ]
@@ -237,7 +235,7 @@ QA_CITATIONS = pa.schema(
         field("source_index", pa.string(), "Number of the source as the response gives it, in JSON"),
         field("doc_id", pa.string(), "Id of the chunk of that number; null: there is no such chunk"),
         field("quote", pa.string(), "Quotation as the response gives it"),
-        field("exact", pa.bool_(), "Flag: true where the quotation, without outer blanks, stands in the chunk"),
+        field("exact", pa.bool_(), "Flag: true where the chunk contains the quotation, without outer blanks"),
         field(
             "relaxed",
             pa.bool_(),
@@ -270,7 +268,7 @@ QA_SCORES = pa.schema(
             pa.string(),
             "Ground of the metric: version, judge, lexicon, level of the sandbox; rows that differ in it are never averaged together",
         ),
-        field("status", pa.string(), "State of the score: ok, unparseable, or why there is none"),
+        field("status", pa.string(), "State of the score: ok, unparseable, or why it is missing"),
         field("value", pa.float64(), "Value, 0-1: higher is better; null unless the status is ok"),
         field(
             "score",
@@ -279,7 +277,7 @@ QA_SCORES = pa.schema(
         ),
         field("how", pa.string(), "Rule that read the response; null: none did"),
         field("flags", _QA_TEXTS, "Words for what was noticed: multi, ambiguous, several, truncated, cut_json, ..."),
-        field("detail", pa.string(), "Account of the scorer besides, as JSON"),
+        field("detail", pa.string(), "Further output of the scorer, as JSON"),
         field("reason", pa.string(), "Reason why there is no value, in words; null: there is one"),
         field("lexicon", pa.string(), "Fingerprint of the synonyms that counted; null: none did"),
         ANSWERED_AT_FIELD,

@@ -110,7 +110,7 @@ def require_beta(beta: float) -> float:
     """The weight of the similarity. Raises ConfigError for anything but a number from 0 to 1."""
     is_number = isinstance(beta, int | float) and not isinstance(beta, bool)
     if not is_number or not math.isfinite(beta) or not 0 <= beta <= 1:
-        raise ConfigError(f"policy beta: got {beta!r}; allowed: a number from 0 (coverage alone) to 1 (similarity alone)")
+        raise ConfigError(f"policy beta: got {beta!r}; allowed: a number from 0 (only coverage) to 1 (only similarity)")
     return float(beta)
 
 

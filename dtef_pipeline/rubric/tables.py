@@ -105,9 +105,7 @@ RUBRIC_CRITERIA = pa.schema(
         field("weight", pa.float64(), "Weight of the point in the coverage of its prompt, 0.1 to 10"),
         field("citation", pa.string(), "Source of the criterion; null: none"),
         CRITERION_SOURCE,
-        field(
-            "repaired", pa.bool_(), "Flag: true where the file has another writing than what is used, which stands in source"
-        ),
+        field("repaired", pa.bool_(), "Flag: true where the file has another writing than what is used, which is in source"),
         field("fault", pa.string(), "Reason why no response can be scored by it; null: it can be used"),
     ]
 )
@@ -154,7 +152,7 @@ RUBRIC_RESPONSES = pa.schema(
     [
         *_OF_RESPONSE,
         field("asked_hash", pa.string(), "Hash of the messages that the model was sent, and of the turns it was to write"),
-        field("status", pa.string(), "State of the response: ok, empty (blank, or thinking alone), error or budget"),
+        field("status", pa.string(), "State of the response: ok, empty (blank, or only reasoning), error or budget"),
         field(
             "text",
             pa.string(),

@@ -17,7 +17,7 @@ _PROMPT_KEY = ["condition", "prompt_id"]
 
 
 def usual_reply_tokens(prompts: pa.Table) -> dict[tuple[str, str], float]:
-    """By condition and prompt id, tokens of a usual response, without what a model thinks unasked. `prompts`: blueprints of one segment."""
+    """By condition and prompt id, tokens of a usual response, without tokens of reasoning. `prompts`: blueprints of one segment."""
     frame = prompts.select([*_PROMPT_KEY, "context_level", "recipe"]).to_pandas()
     frame["options"] = pc.list_value_length(prompts["options"]).to_numpy()
     by_prompt = frame.groupby(_PROMPT_KEY)

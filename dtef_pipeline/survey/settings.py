@@ -75,8 +75,8 @@ class SurveySettings(RunSettings):
         _validate_each(lambda level: str(ContextLevel(level))),
         Setting(option="--context", unset="0"),
     ] = []
-    """Number of context questions: other questions, shown with the group's answers; or all. Where none is given, prompts are made without
-    context questions, and those of all levels that were made are asked."""
+    """Number of context questions: other questions, shown with the group's answers; or all. By default prompts are made without context
+    questions, and all existing levels are asked."""
     conditions: Annotated[
         list[str],
         _validate_each(_spell_condition),
@@ -84,15 +84,15 @@ class SurveySettings(RunSettings):
     ] = [BlueprintOptions().condition]
     """Way of asking, such as shift/narrative+cot or batch=3+tokens=8000: a task (distribution, shift, synthetic-individuals, batch), a format of
     context questions (attribute-label, distribution-context, narrative) and words (cot, structured, reversed, random, show-n, population,
-    rotated-N, system=ID, seed=N, tokens=N, reserve=N). An empty list stands for all that were made."""
+    rotated-N, system=ID, seed=N, tokens=N, reserve=N). An empty list means all existing conditions."""
     system_prompts: Annotated[dict[str, str], Setting(doors=())] = {}
     """Words of system prompts that are not shipped, by id."""
     keep_earlier: Annotated[bool, Setting(doors=())] = True
     """Also keep the prompts of conditions and context levels that earlier runs made."""
     questions: Annotated[Drawn, Setting(unset="all")] = None
-    """Ask only so many questions of each round, drawn over its batteries."""
+    """Number of questions to ask of each round, drawn over its batteries."""
     sample_segments: Annotated[Drawn, Setting(unset="all")] = None
-    """Ask each question of only so many segments of the round, drawn over its attributes."""
+    """Number of segments to ask each question of, drawn over their attributes."""
     draws: Draws = 1
     """Number of times each prompt is asked."""
     limits: Annotated[dict[str, int], Setting(doors=())] = {}

@@ -69,13 +69,17 @@ SURVEY_RESPONSES = pa.schema(
         field("segment_n", pa.int32(), "Stated size of the segment; null: the survey does not say"),
         _CIRCULAR,
         field("duplicate_of", pa.string(), "First question of the round with the same text and options; null: none"),
-        field("battery", pa.string(), "Battery of the round that the question was asked in; alone in it where it stands alone"),
+        field(
+            "battery",
+            pa.string(),
+            "Battery of the round that the question was asked in; a question without a battery is its own",
+        ),
         field("draw_order", pa.int32(), "Place of the question among those of the round that --questions N draws, from 0"),
         field("segment_order", pa.int32(), "Place of the segment among those that --sample-segments S draws, from 0"),
         field(
             "population",
             DISTRIBUTION,
-            "Population marginal: n-weighted answer of all segments of the round; unweighted: some n unknown; null: one segment alone",
+            "Population marginal: n-weighted answer of all segments of the round; unweighted: some n unknown; null: only one segment",
         ),
         field("population_n", pa.int64(), "Respondents behind the population marginal; null: some n is unknown"),
         field(
@@ -83,7 +87,7 @@ SURVEY_RESPONSES = pa.schema(
         ),
         field("others_n", pa.int64(), "Respondents behind the leave-one-out marginal; null: some n is unknown"),
         field("shuffled", DISTRIBUTION, "Answer of another segment of the round, drawn by a seed; null if there is none"),
-        field("shuffled_segment", pa.string(), "Segment whose answer stands in shuffled"),
+        field("shuffled_segment", pa.string(), "Segment whose answer is in shuffled"),
     ]
 )
 
@@ -117,7 +121,11 @@ QUESTION_BATTERIES = pa.schema(
         ROUND_FIELD,
         QUESTION_FIELD,
         field("question_text", pa.string(), "Text of the question as it was asked"),
-        field("battery", pa.string(), "Battery of the round that the question was asked in; alone in it where it stands alone"),
+        field(
+            "battery",
+            pa.string(),
+            "Battery of the round that the question was asked in; a question without a battery is its own",
+        ),
         field(
             "linked_battery",
             pa.string(),

@@ -274,7 +274,7 @@ class Dispatch:
         alone = job.is_own_failure(queue.state, is_late=queue.is_late)
         if breaker.failed(now, probe=job.probe, reached=reached, alone=alone) and breaker.open_until is not None:
             self._tell(
-                f"{job.last_error}; call after call fails, so this model is left alone for {breaker.open_until - now:.3g} s"
+                f"{job.last_error}; call after call fails, so no more calls are sent to this model for {breaker.open_until - now:.3g} s"
             )
             queue.ask_undecided_again(now + backoff.wait(1))
         if breaker.exhausted:

@@ -124,9 +124,7 @@ class LitellmTransport:
         if spec.variant not in self._takes:
             self._takes[spec.variant] = bool(litellm.supports_response_schema(model=spec.model))
             if not self._takes[spec.variant]:
-                _log.warning(
-                    "%s: takes no JSON schema as far as litellm knows, so it is asked for JSON by the prompt alone", spec.name
-                )
+                _log.warning("%s: takes no JSON schema as far as litellm knows, so only the prompt asks it for JSON", spec.name)
         return self._takes[spec.variant]
 
     async def open(self) -> None:

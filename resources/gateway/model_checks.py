@@ -25,7 +25,7 @@ ONLY_STORED = "only its stored responses are used, and there is none to this pro
 def refuse(problems: Mapping[str, str | None]) -> None:
     """Raises GatewayError when there is a problem. `problems`: by model name; None: there is none."""
     if found := [f"{name}: {problem}" for name, problem in problems.items() if problem]:
-        raise GatewayError(f"nothing was asked, because not every model can be: {'; '.join(found)}")
+        raise GatewayError(f"no request was sent, because these models cannot be asked: {'; '.join(found)}")
 
 
 def find_missing_imported(wanted: Mapping[str, Request], known: Collection[str]) -> dict[str, Failure]:

@@ -154,7 +154,7 @@ def _find_thinking_faults(body: Mapping[str, Any], budget: int, room: int | None
     """What is wrong with a body that asks Claude to think first. `is_sure`: whether prompts can ask for no more than the `room`."""
     temperature, top_p = body.get("temperature"), body.get("top_p", body.get("topP"))
     if temperature not in (None, 1):
-        yield f"a model that thinks takes temperature 1 alone, not {temperature:g}"
+        yield f"a reasoning model takes only temperature 1, not {temperature:g}"
     if top_p is not None and top_p < _LEAST_TOP_P:
         yield f"a model that thinks takes a top_p from {_LEAST_TOP_P:g} to 1, not {top_p:g}"
     if budget and room is not None and room <= budget and (is_sure or temperature not in (None, 1)):

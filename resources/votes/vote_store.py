@@ -206,7 +206,7 @@ class VoteStore(DatabaseStore):
         )
         who = f"reviewer {ballot.reviewer_id} has voted on the pair {ballot.pair_id} already"
         if self.rows(voided):
-            return f"{who}, and that vote was voided: it counts no more, and no other takes its place; other pairs are open to the reviewer"
+            return f"{who}, and that vote is void and cannot be replaced; other pairs are open to the reviewer"
         return f"{who}; the first vote stays, and an administrator can void it"
 
     def vote_record(self, ballot: Ballot, voted_at: datetime | None, reviewer_kind: str = "person") -> Record:

@@ -88,7 +88,7 @@ def test_what_nobody_expected_is_its_kind_and_one_line() -> None:
         ("cannot use /w/a: Permission denied", "let this user write there, or name another place in DTEF_WAREHOUSE"),
         ("attempt to write a readonly database", "let this user write there"),
         ("disk I/O error", "see whether the disk is full or the folder is read-only"),
-        ("cannot use /w/a: file is not a database", "put a backup in its place, or name another place in DTEF_WAREHOUSE"),
+        ("cannot use /w/a: file is not a database", "replace it with a backup, or name another place in DTEF_WAREHOUSE"),
     ],
 )
 def test_where_the_disk_is_the_trouble_the_remedy_is_said(said: str, remedy: str) -> None:

@@ -19,7 +19,7 @@ class Noticed:
     number: int | None = None
 
 
-NOTICED: Notes[Noticed] = Notes("noticed", Noticed, lambda one: one.key, "`dtef notice` writes it anew")
+NOTICED: Notes[Noticed] = Notes("noticed", Noticed, lambda one: one.key, "`dtef notice` writes it again")
 ODD = "mmlu/Ünï ../\u2028x"
 
 
@@ -61,7 +61,7 @@ def test_a_broken_note_is_named_with_what_mends_it_and_hides_no_other(house: War
     (file,) = files(house)
     NOTICED.write(house, Noticed("b", "p"))
     file.write_bytes(content.encode(errors="surrogatepass"))
-    with pytest.raises(WarehouseError, match=rf"{file.name}: cannot be read: .*; `dtef notice` writes it anew"):
+    with pytest.raises(WarehouseError, match=rf"{file.name}: cannot be read: .*; `dtef notice` writes it again"):
         NOTICED.read(house, "a")
     assert [one.key for one in NOTICED.all(house)] == ["b"]
     NOTICED.write(house, Noticed("a", "again"))

@@ -186,7 +186,7 @@ class FamilyPlans:
 def _describe_unknown_partitions(made: Collection[str]) -> str:
     """Of partitions that the warehouse has."""
     return (
-        f"the warehouse of this server holds {list_first_names(sorted(made), 3)}, but Dagster's home knows none of them: "
+        f"the warehouse of this server holds {list_first_names(sorted(made), 3)}, but Dagster's home does not list them: "
         "they were added with another "
         "DAGSTER_HOME, or it was begun anew; who runs the server adds them again"
     )

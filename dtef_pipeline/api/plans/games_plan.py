@@ -258,9 +258,7 @@ def _require_fitting(manifest: GamesManifest, named: _NamedGames) -> None:
     with rejections("models", UnknownName):
         absent = list_absent_by_scenario(packs, manifest.models)
     if nobody := [key for key, found in absent.items() if len(found) == len(manifest.models)]:
-        raise UnfitManifest(
-            "models", f"nobody would play {', '.join(nobody)}: there is no {' and no '.join(absent[nobody[0]])}"
-        )
+        raise UnfitManifest("models", f"no player for {', '.join(nobody)}: there is no {' and no '.join(absent[nobody[0]])}")
 
 
 class _Entry(NamedTuple):
@@ -326,7 +324,7 @@ def _require_played(names: Sequence[str], players: Sequence[Player]) -> None:
     if idle := [one for one in names if one != AS_ITSELF and all(player.persona_name != one for player in players)]:
         raise UnfitManifest(
             "models",
-            f"nobody would play {', '.join(idle)}: personas are played by models; allowed: a model, or persona_ids: {AS_ITSELF}",
+            f"no player for {', '.join(idle)}: personas are played by models; allowed: a model, or persona_ids: {AS_ITSELF}",
         )
 
 

@@ -106,7 +106,7 @@ class QaPlans(FamilyPlans):
             return require_askable("judge", [arbiter.model], judge_snapshot(None), server)
         except UnfitManifest as error:
             allowed = "" if "; allowed: " in error.message else "; allowed: another judge"
-            raise UnfitManifest("judge", f"{error.message}{allowed}, or none: nobody judges") from None
+            raise UnfitManifest("judge", f"{error.message}{allowed}, or none (no judging)") from None
 
 
 def _require_parts(warehouse: Warehouse, made: Sequence[str], how: AskSettings, server: Settings) -> bool:

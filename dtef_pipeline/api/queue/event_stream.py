@@ -53,9 +53,7 @@ class Watchers:
     def place(self) -> Iterator[None]:
         """A place among them for the time of the block. Raises Problem 503 when all are taken."""
         if self.number >= MOST_WATCHERS:
-            raise Problem(
-                503, f"{MOST_WATCHERS} streams and long polls are open, and no more are allowed", {"Retry-After": "10"}
-            )
+            raise Problem(503, f"{MOST_WATCHERS} streams and long polls are open, which is the limit", {"Retry-After": "10"})
         self.number += 1
         try:
             yield

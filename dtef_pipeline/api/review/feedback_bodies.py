@@ -17,7 +17,7 @@ from dtef_pipeline.preference.votes import CHOICES, LONGEST_JUSTIFICATION, MOST_
 
 ID_SENT: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_ID, "pattern": r"\S"}
 """The schema of an id of a pair or reviewer. That its characters are printable is said in words: patterns have no name for these."""
-_PRINTABLE = "printable characters, not blanks alone"
+_PRINTABLE = "printable characters, not only blanks"
 _BALLOT_MEMBERS: dict[str, dict[str, Any]] = {
     "pair_id": {**ID_SENT, "description": f"As it was served with the pair: {_PRINTABLE}."},
     "reviewer_id": {**ID_SENT, "description": f"Whose vote it is; of a reviewer's token its name: {_PRINTABLE}."},

@@ -69,9 +69,7 @@ def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: U
     feedback.waiting.refresh_pairs()
     if not done.new:
         found = f"{format_count(done.responses, 'stored response')} found" if done.responses else "no stored response fits"
-        also = (
-            "; baselines, which there are, stand in pairs with baselines: true" if done.computed and not done.responses else ""
-        )
+        also = "; there are baselines, which are paired with baselines: true" if done.computed and not done.responses else ""
         raise Problem(409, f"nothing is left to pair: {found}{also}")
     return NewPairs(pairs=done.new, pair_ids=list(done.pair_ids))
 
@@ -115,4 +113,4 @@ def take_vote(values: Annotated[Any, Body()], held: Reviewing, services: Used, f
 def _require_own_id(held: HeldToken, reviewer_id: str) -> None:
     """An operator's token serves many reviewers, as of a study with pages of its own; a reviewer's is for one."""
     if not held.may("operator") and reviewer_id != held.name:
-        raise Problem(403, f"reviewer_id: the token is of {held.name}, who votes under that id alone")
+        raise Problem(403, f"reviewer_id: the token is of {held.name}, who can vote only under that id")

@@ -90,9 +90,9 @@ def show(
     frame = sort_players(_filter_metric(frame, metric))
     if not len(frame):
         raise NothingToShowError(
-            "nothing to show: `dtef games run --player NAME` has players play"
+            "nothing to show: `dtef games run --player NAME` plays episodes"
             if games == OWN_GAMES
-            else "nothing to show: the players have no game in common; --player NAME chooses some of them"
+            else "nothing to show: the players have no game in common; --player NAME selects fewer players"
         )
     known = load_known_persona_versions(Settings.read_environment())
     frame = frame.assign(**{PERSONA_STATUS: list_persona_statuses(frame["persona"].tolist(), known)})
@@ -172,11 +172,11 @@ def _describe_games(chosen: pd.DataFrame, frame: pd.DataFrame, games: str) -> It
         if (frame[PLAYED_COVERAGE] < 1).any():
             yield "not all players have played the same games, so that their order is no comparison: --games shared makes one"
         return
-    yield "--games shared: over the games alone (seed, seat and opponent) that all players shown have in common"
+    yield "--games shared: only over games (seed, seat and opponent) that all players shown have in common"
     keys = ["league", "scenario"]
     there = set(frame[keys].itertuples(index=False, name=None))
     for league, scenario in sorted(set(chosen[keys].itertuples(index=False, name=None)) - there):
-        yield f"{league}/{scenario}: no row, as the players have no game in common there; --player NAME chooses some of them"
+        yield f"{league}/{scenario}: no row, as the players have no game in common there; --player NAME selects fewer players"
 
 
 def _add_player_names(frame: pd.DataFrame) -> pd.DataFrame:
@@ -219,7 +219,7 @@ def _describe_moved_baselines(warehouse: Warehouse) -> list[str]:
     if not moved:
         return []
     return [
-        f"baselines moved, so the games are not the same ones, and no shift is of a model alone: {list_first_names(moved, 3, '; ')}"
+        f"baselines moved, so the games themselves changed, and shifts are not only of models: {list_first_names(moved, 3, '; ')}"
     ]
 
 

@@ -44,7 +44,7 @@ DECISION_COLUMNS = {
     "interval": "95 % interval of exploitability, over other draws of the same player",
     f"{_WON_FROM}NAME": "Chips per hand won from the baseline NAME, mean of both seats: higher is better",
     "unreadable": "Share of the responses from which no legal command was read, 0-1",
-    "status": "Whose strategy it is: scored (the player's), partial (a baseline plays where nobody asked: ranked apart) or unscored",
+    "status": "State of the strategy: scored, partial (a baseline plays where the model was not asked; ranked separately) or unscored",
     "asked": "Decision points that were asked, of all that the game has",
     "draws": "Responses that it follows from",
 }
@@ -127,9 +127,11 @@ def _describe_values(row: Mapping[str, Any], most: int) -> str:
     notes = [row["reason"]] if row["reason"] else []
     if row["n_filled"]:
         asked = f"partial: {row['n_points']:,} of {most:,} decision points were asked"
-        notes.append(f"{asked}, {row['filled_by']} plays in {row['n_filled']:,}: no value of the player alone, ranked apart")
+        notes.append(
+            f"{asked}, {row['filled_by']} plays in {row['n_filled']:,}: not a value of the player, so it is ranked separately"
+        )
     elif row["n_points"] < most:
-        notes.append("--sample 0 asks in all decision points; with --fill nash, perfect play stands in for those not asked")
+        notes.append("--sample 0 asks in all decision points; --fill nash uses perfect play where the model was not asked")
     return "; ".join(notes)
 
 
@@ -189,7 +191,7 @@ def build_decision_plans(options: DecisionSettings, settings: Settings, models: 
             require_approved(players, OR_UNAPPROVED)
         if baselines := [one.name for one in players if one.model is None]:
             raise ConfigError(
-                f"--player {', '.join(baselines)}: a baseline is not asked, and always shown; allowed with --decisions: a model"
+                f"--player {', '.join(baselines)}: baselines are always shown and never asked; allowed with --decisions: a model"
             )
         plans[key] = DecisionPlan(
             found, select_points_to_ask(found.scenario, options.sample), players, options.draws, options.snapshot

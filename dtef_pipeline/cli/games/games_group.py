@@ -67,9 +67,9 @@ _DECISIONS_ONLY, _LEAGUES_ONLY = {"sample", "fill"}, {"seeds", "opponents"}
 def run(decisions: bool, is_estimate: bool, output: str, **given: Any) -> None:
     """Have players play scenarios turn by turn, score every episode, and update the boards.
 
-    Every seed is played in all seats, so that luck with the deal is the same for all. Baselines play for nothing. Responses of models are stored
-    before they are used: the same command after a crash, or once more, asks nothing twice. An episode that a budget ends keeps its turns, and
-    goes on in a later run.
+    Every seed is played in all seats, so that luck with the deal is the same for all. Baselines cost nothing. Responses of models are stored
+    before they are used: the same command after a crash, or again, requests nothing twice. An episode that a budget ends keeps its turns and
+    continues in a later run.
 
     How long an episode lasts is not known before it is played. For the usual numbers of --estimate, moves of the scenario's opponents continue
     what is stored; requests with the same text are counted once, because they are sent once. A response has as many tokens as earlier ones of
@@ -83,7 +83,7 @@ def run(decisions: bool, is_estimate: bool, output: str, **given: Any) -> None:
     A model at temperature 0 gives the same answer in every draw; ask it with --draws 1, or at the temperature that it plays with.
 
     \b
-    Exit code: 0 done; 1 a scenario failed or a file was left out; 2 the options or the set-up need mending.
+    Exit code: 0 done; 1 a scenario failed or a file was left out; 2 an option or the set-up is wrong.
     """
     names = {*given}
     if decisions:
@@ -120,25 +120,25 @@ def run(decisions: bool, is_estimate: bool, output: str, **given: Any) -> None:
 def play(output: str, **given: Any) -> None:
     """Play one episode of SCENARIO, such as poker/kuhn, and say how it ended. Without --players you play yourself.
 
-    A person sees what the seat may see. `?` lists the choices, one per line: the number of one plays it. In a negotiation a line is a message
-    in words, and WORDS => NUMBER says words with a choice. `quit` or Ctrl-D ends the game.
+    A person sees what the seat may see. `?` lists the choices, one per line; type its number to play one. In a negotiation a line is a message
+    in words, and WORDS => NUMBER sends words with a choice. `quit` or Ctrl-D ends the game.
 
-    With --commands each command is read as if ACTION: stood before it, and in a negotiation as the message that it is; one that is not
-    allowed changes nothing and is counted. A semicolon within braces or double quotes parts no commands. After the last one the other seats
-    play until it is the first seat's turn again.
+    With --commands each command is read as if it followed ACTION:, and in a negotiation as a message; a command that is not allowed changes
+    nothing and is counted. A semicolon within braces or double quotes does not separate commands. After the last command the other seats play
+    until it is the first seat's turn again.
 
-    Responses of models are kept in the response store: the same episode asks nothing twice. Nothing is written to the tables.
+    Responses of models are kept in the response store: the same episode requests nothing twice. Writes nothing to the tables.
 
-    At the end stands what every seat learns, such as the cards of a showdown, all bids, or the agreement. Where no person plays, and with
-    --trace, what was not shown to the players follows, marked as such.
+    The end shows what every seat learns, such as the cards of a showdown, all bids, or the agreement. If no person plays, and with --trace, it
+    also shows what was hidden from the players, marked as such.
 
     With --json the object has rewards (by seat; null: the episode is not over), outcome (of the first seat), ending (sentences: shown to all
     seats, hidden from players; null: not over), actions as pairs of seat and command, illegal (how many texts were no moves),
-    illegal_reasons, state (all that there is, also what seats hide) legal (the moves that are
+    illegal_reasons, state (complete, including what seats hide), legal (the moves that are
     allowed now) and always_legal (commands that may be given in every turn, such as hint and resign).
 
     \b
-    Exit code: 0 done; 1 a model gave no response; 2 the options or the set-up need mending.
+    Exit code: 0 done; 1 a model gave no response; 2 an option or the set-up is wrong.
     """
     if output == "json" and given["with_trace"]:
         raise click.BadParameter("allowed: --json or --trace, not both", param_hint="'--trace'")
@@ -155,25 +155,25 @@ GAMES = FamilyWords(
     \b
         dtef games list               list the scenarios, baselines and personas there are
         dtef games play SCENARIO      play one episode, or let others play it
-        dtef games check              say which scenario lacks a part
+        dtef games check              check that scenarios are complete
         dtef games run --estimate     say what a league would ask and cost
         dtef games run --player NAME  have players play a league, and score them
         dtef games board              show who plays best
         dtef report                   write the results of all families as a site
         dtef games run --decisions    read a model's whole strategy off every decision of a small game
-        dtef games add FILE           take in personas or scenarios of a file; `dtef export` writes one
+        dtef games add FILE           add personas or scenarios of a file; `dtef export` writes one
         dtef games remove SCENARIO    take the results of a scenario away
     """,
     part="scenario",
     pattern="LEAGUE/SCENARIO, such as poker/kuhn, or a pattern such as 'poker/*'",
     stays="The scenario itself stays, so that it can be played again.",
     add=Verb(
-        "Take in the personas or scenarios of a file.",
-        """Take in what `dtef export` wrote to FILE: personas into the folder that DTEF_PERSONAS names, scenarios into the response store, as
-    those made over HTTP.
+        "Add the personas or scenarios of a file.",
+        """Add what `dtef export` wrote to FILE: personas to the folder that DTEF_PERSONAS names, scenarios to the response store, as those made
+    over HTTP.
 
-    A version that is there already with the same content is skipped; one of a scenario takes a status of FILE that is a later one. Where a line
-    has a fault, a version is there with another content, or an engine cannot play a scenario, nothing is taken in.
+    Versions with the same content are skipped; a scenario takes a later status from FILE. Nothing is added if a line has a fault, a version
+    exists with other content, or an engine cannot play a scenario.
     """,
         (
             click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
@@ -181,16 +181,16 @@ GAMES = FamilyWords(
                 "--by",
                 "who",
                 metavar="NAME",
-                help="Who does this, for the record; of scenarios.  [default: the user of this computer]",
+                help="Of scenarios: name for the record of actions.  [default: the user of this computer]",
             ),
         ),
     ),
     check=Verb(
-        "Say which scenario lacks a part.",
-        """Check that every scenario below FOLDER is whole. FOLDER is the top of a checkout, of this project or another.
+        "Check that scenarios are complete.",
+        """Check that every scenario below FOLDER is complete. FOLDER is the top of a checkout, of this project or another.
 
-    Without FOLDER this installation is checked, and the manifests in the folder that DTEF_SCENARIOS names. Tests and playbook of the latter
-    are not asked for: they stand in the checkout of their adapter, which FOLDER can name. Behind each scenario stands where its manifest is.
+    Without FOLDER the command checks this installation and the manifests in the folder that DTEF_SCENARIOS names. The latter need no tests and
+    no playbook: these are in the checkout of their adapter, which FOLDER can name. The output names the manifest of each scenario.
 
     \b
     A scenario LEAGUE/NAME has
@@ -201,7 +201,7 @@ GAMES = FamilyWords(
       a playbook  docs/scenarios/NAME.md
 
     \b
-    Exit code: 0 all are whole; 1 one is not; 2 there is no scenario.
+    Exit code: 0 all are complete; 1 one is not; 2 there is no scenario.
     """,
         (click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)),),
     ),
@@ -209,20 +209,19 @@ GAMES = FamilyWords(
         "List scenarios, baselines and personas.",
         """List the scenarios with their status, version, seats, usual seeds and baselines, and the personas with their status.
 
-    Beside the shipped ones these are those in the folders that DTEF_SCENARIOS (LEAGUE/SCENARIO.yaml) and DTEF_PERSONAS (*.yaml) name.
+    These are the shipped ones and those in the folders that DTEF_SCENARIOS (LEAGUE/SCENARIO.yaml) and DTEF_PERSONAS (*.yaml) name.
     """,
     ),
     board=Verb(
-        "Show who plays best.",
+        "Rank players.",
         """Rank players by a metric with 95 % intervals, the best first, over the latest snapshot of each; baselines are the yardstick.
 
-    An interval goes by seeds: both seats and all draws of one deal hang together, and at least 5 seeds are needed. Beside
-    each number stands how often the player's texts were no legal moves, or declined to play, how often a move was made for it, and how often it
-    forfeited: a player that cannot move is not careful. A note says how many episodes were played, where a budget or a failure ended some. Where
-    players' latest snapshots differ, `snapshot` says which it is.
+    Intervals go by seeds, because both seats and all draws of a deal are related; at least 5 seeds are needed. Each row has the rates of texts
+    that were not legal moves, of refusals to play, of moves made for the player, and of forfeits. A note states how many episodes were played
+    if a budget or a failure ended some. If players' latest snapshots differ, `snapshot` names them.
 
-    A game is a seed, seen from one seat, against one opponent. Players who have other games than others have a note, and `coverage` says how
-    many they have of all. --games shared makes means and intervals anew of what all players shown have in common; --player says whom to show.
+    A game is a seed, one seat and one opponent. If players have different games, a note says so, and `coverage` is the share of all games that a
+    player has. --games shared computes means and intervals over the games that all players shown have in common; --player selects players.
     """,
         (
             _of_scenarios,
@@ -232,7 +231,7 @@ GAMES = FamilyWords(
                 show_default=True,
                 help="Metric to rank by; `all` shows every metric of each player.",
             ),
-            click.option("--by-opponent", is_flag=True, help="A row per opponent, in place of one over all of them."),
+            click.option("--by-opponent", is_flag=True, help="Show a row per opponent instead of one over all opponents."),
             choice(
                 "--games",
                 among=["own", "shared"],

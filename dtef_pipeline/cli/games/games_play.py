@@ -162,7 +162,7 @@ def describe_input(scenario: Scenario[object]) -> str:
     """The explanation, for a person who plays, of the lines that can be entered."""
     if isinstance(scenario, SpokenScenario):
         return (
-            "A line is your message, in words. ? lists the offers and answers: the number of one plays it without words,\n"
+            "A line is your message, in words. ? lists the offers and answers: a number plays one without words,\n"
             f"and WORDS {_WITH_A_CHOICE} NUMBER says words with it. quit ends the game."
         )
     return "? lists the commands, which may be given by their numbers where the list has some. quit ends the game."

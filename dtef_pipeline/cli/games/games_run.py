@@ -137,12 +137,12 @@ def _list_unplayed(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> 
 LEAGUE_ESTIMATE = {
     **PLANNED,
     "planned": "Texts to be written, in all episodes",
-    "calls": "Requests that are sent: all that are not replayed, where a stand-in plays on with legal moves",
+    "calls": "Requests to send: all that are not replayed, if each game continues with legal moves",
     "calls_most": "Calls if every game lasts to its limit of turns, and every turn takes all the texts that it may",
     "response_tokens_most": "Tokens of the responses to the most calls, if each is as long as max_tokens of the model allows",
 }
 """By name, the columns of an estimate where games are played."""
-BASELINES_LEFT_OUT = "Episodes of baselines alone ask nobody, and are not counted."
+BASELINES_LEFT_OUT = "Episodes between baselines make no calls and are not counted."
 HIGHEST_ASSUMES = (
     "The highest numbers assume that every game lasts to its limit of turns, "
     "every turn takes all its retries, and every response is as long as max_tokens allows."
@@ -163,7 +163,7 @@ def register(instance: Any, keys: Sequence[str]) -> None:
 
 def _summarize_run(given: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
     if not given.options.players:
-        say("no player was given: nobody played, and what is stored was scored; --player NAME has one play")
+        say("no player was given: stored episodes were scored; --player NAME plays new ones")
     return AfterRun(_list_unplayed(given.warehouse, keys, given.options.snapshot))
 
 

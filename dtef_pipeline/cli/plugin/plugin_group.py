@@ -75,7 +75,7 @@ def plugin_group(family: Family) -> click.Group:
 
     \b
         dtef {name} check PATH     say what is wrong with a file
-        dtef {name} add PATH       make it known
+        dtef {name} add PATH       add it to the pipeline
         dtef {name} run            ask models and score what they answer
         dtef {name} board          show who does best
         dtef report                   write the results of all families as a site
@@ -83,13 +83,13 @@ def plugin_group(family: Family) -> click.Group:
             part=part,
             pattern="a key, or a pattern such as 'a*'",
             add=Verb(
-                f"Make the {parts} of files known.",
-                f"Read files, and keep the {parts} in them. Done again, it takes what has changed.",
+                f"Add the {parts} of files.",
+                f"Read files and store their {parts}. Repeat it after a file has changed.",
                 (paths,),
             ),
             check=Verb(
-                "Say what files hold, and what is wrong with them.",
-                "Read files, and say what is in them. Nothing is kept.",
+                "Check files and report their faults.",
+                "Read files and report what they contain. Stores nothing.",
                 (paths,),
             ),
             list=Verb(f"List the {parts} that are known.", f"List the {parts} with their items and snapshots."),
@@ -102,13 +102,13 @@ def plugin_group(family: Family) -> click.Group:
 
 def _run(family: Family) -> click.Command:
     """The command that runs its stages."""
-    help = f"""Ask models what stands in the {family.part}s, score what they answer, and update the boards.
+    help = f"""Ask models the items of {family.part}s, score the answers, and update the boards.
 
-    Responses that are stored already are used again, and only the missing ones are asked for. When a budget is reached, finished work is kept;
-    give the command again to ask for the rest.
+    Stored responses are reused, and only missing ones are requested. When a budget is reached, finished work is kept; repeat the command to
+    request the rest.
 
     \b
-    Exit code: 0 done; 1 a {family.part} failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
+    Exit code: 0 done; 1 a {family.part} failed, or a file was left out; 2 an option or the set-up is wrong; 130 interrupted.
     """
     settings = f"{family.settings.__module__}.{family.settings.__qualname__}"
     verb = Verb("Ask models, and score what they answer.", help)

@@ -246,7 +246,7 @@ def _describe_fits(frame: pd.DataFrame) -> Iterator[str]:
         if pd.notna(one["flip_rate"]):
             facts.append(f"flip rate {one['flip_rate']:.3f}")
         if pd.notna(one["first_share"]):
-            facts.append(f"{one['first_share']:.3f} of decisions for the text that stood first")
+            facts.append(f"{one['first_share']:.3f} of decisions for the text that was shown first")
         facts += _describe_choice(one)
         yield f"{format_group_label(group)}: {'; '.join(facts)}"
     yield from _describe_limited_intervals(frame)

@@ -130,7 +130,7 @@ def fit(file: Path | None, output: str, responses: Path | None, **of_store: Any)
     how = vote_settings(Settings.read_environment())
     if file is None:
         if responses is not None:
-            raise click.UsageError("--responses goes with FILE alone: the store has the texts itself.")
+            raise click.UsageError("--responses: allowed only with FILE; the store already has the texts.")
         _show(*_fit_of_store(how, **of_store), output)
         return
     if any(of_store.values()):
@@ -142,7 +142,7 @@ def fit(file: Path | None, output: str, responses: Path | None, **of_store: Any)
     if again := count_repeated_votes(votes):
         who = "of a reviewer on a pair and prompt that the reviewer voted on before"
         click.echo(
-            f"warning: {file}: {format_count(again, 'vote')} {who}; all are counted, a store would take the first alone",
+            f"warning: {file}: {format_count(again, 'vote')} {who}; all are counted, but a store would keep only the first",
             err=True,
         )
 
@@ -201,7 +201,7 @@ def _show(where: str, found: PreferenceFit, judged: dict[str, Any], output: str)
 
 
 def _format_fit_lines(found: PreferenceFit) -> Iterator[str]:
-    who = "nobody says who voted" if found.reviewers is None else format_count(found.reviewers, "reviewer")
+    who = "voters unknown" if found.reviewers is None else format_count(found.reviewers, "reviewer")
     left_out = found.votes - found.counted
     yield f"{format_count(found.counted, 'vote')}, {who}" + (f"; {format_count(left_out, 'tie')} left out" if left_out else "")
     if found.note:

@@ -41,10 +41,10 @@ def preference() -> None:
 
     \b
         dtef preference pairs                     make pairs of stored responses
-        dtef preference vote --reviewer ID        show a pair without who wrote what, and take the vote
+        dtef preference vote --reviewer ID        show a pair without its authors, and take the vote
         dtef preference vote --reviewer ID --out DIR   the same as a page for reviewers without a server
         dtef preference vote --judge MODEL        let a model vote, in both orders of the texts
-        dtef preference votes                     list the votes, follow one back, let one count no more
+        dtef preference votes                     list the votes, trace a vote to its run, or void it
         dtef preference board --refresh           make the board of all votes, and show it
         dtef preference board --now [FILE]        scores of players from the votes as they are, or from a file of votes
         dtef export votes FILE                    write pairs and votes, to keep or to move them
@@ -72,8 +72,8 @@ def preference() -> None:
 def pairs(**given: Any) -> None:
     """Make pairs of stored responses: two players' texts on the same item and draw, for reviewers to compare.
 
-    A pair is made once. Players stand in about as many pairs as each other; baselines stand in none, unless they are let in. The same command
-    again adds what is missing.
+    A pair is made once. All players get about the same number of pairs; baselines are paired only with --baselines. The same command again adds
+    missing pairs.
     """
     from dtef_pipeline.cli.preference import preference_votes
 
@@ -81,7 +81,7 @@ def pairs(**given: Any) -> None:
 
 
 @preference.command(short_help="Take the votes of a reviewer, or of a model that judges.")
-@click.option("--reviewer", metavar="ID", help="Who votes: an id that says nothing of the person.")
+@click.option("--reviewer", metavar="ID", help="Id of the reviewer, which must not identify the person.")
 @several(
     "--judge",
     "judges",
@@ -100,7 +100,7 @@ def pairs(**given: Any) -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder to write an HTML page into, for a reviewer without this computer.",
 )
-@click.option("--pair", metavar="PAIR", help="Store a vote on this pair, with --choice and --confidence, and ask nothing.")
+@click.option("--pair", metavar="PAIR", help="Store a vote on this pair with --choice and --confidence, without a dialogue.")
 @choice("--choice", among=["A", "B", "tie"], help="With --pair: which text is better, as they were shown.")
 @click.option("--confidence", type=click.IntRange(1, 5), help="With --pair: how certain that is; 5 is the most.")
 @click.option(
@@ -110,20 +110,20 @@ def pairs(**given: Any) -> None:
 @click.option("--max-calls", multiple=True, metavar="N", help="With --judge: calls that the run may make at most.")
 @reports_errors
 def vote(reviewer: str | None, judges: tuple[str, ...], **given: Any) -> None:
-    """Show the next pair that the reviewer has not voted on, without who wrote what, and ask for the vote.
+    """Show the next pair that the reviewer has not voted on, without the authors, and ask for the vote.
 
     With --out the pairs are written to an HTML page, which needs no network. The reviewer opens it in a browser, votes, downloads the votes and
     sends the file back: `dtef import votes FILE`. A reviewer votes on a pair once: another vote is refused, and the first stays. The id of a
-    judge is none of a reviewer: nobody else votes under it.
+    judge is reserved: no reviewer can vote under it.
 
     With --judge a model votes on the pairs that it has not voted on. It sees what people see: the prompt, and two texts without names. Each pair
-    is asked in both orders. A verdict that does not survive the swap is a tie; how often that happens is the flip rate. Replies are stored
-    before they are read, so that the same command again buys nothing twice. Votes of models never count with people's. Votes on a response of
-    the judge's own maker are self-judged: they are counted as such, and left out with `no_own_judge: true` in the section `preference` of the
-    panel file, here and where scores are made.
+    is asked in both orders. If the verdict changes with the order, the vote is a tie; the flip rate is the share of such votes. Replies are
+    stored before they are read, so that the same command again requests nothing twice. Votes of models are never mixed with people's. Votes on
+    a response of the judge's own maker are marked as self-judged; `no_own_judge: true` in the section `preference` of the panel file leaves
+    them out, here and when scores are computed.
 
     \b
-    Exit code: 0 done; 1 some pairs got no vote of a judge; 2 the options or the set-up need mending.
+    Exit code: 0 done; 1 some pairs got no vote of a judge; 2 an option or the set-up is wrong.
     """
     if bool(judges) == (reviewer is not None):
         raise click.UsageError("--reviewer and --judge: allowed: one of them.")
@@ -157,15 +157,17 @@ def _take_votes(reviewer: str, given: Mapping[str, Any]) -> None:
         preference_votes.ask_reviewer(reviewer, family, most or 1)
 
 
-@preference.command(short_help="List the votes, follow one back, or let one count no more.")
+@preference.command(short_help="List the votes, trace a vote to its run, or void it.")
 @click.argument("vote", required=False)
 @vote_family_option("Only votes on responses of this family.  [default: all]")
-@click.option("--void", "reason", metavar="REASON", help="Let VOTE count no more, for this reason.")
+@click.option(
+    "--void", "reason", metavar="REASON", help="Void VOTE, for this reason: it stays in the store, but no longer counts."
+)
 @click.option("--consent", metavar="REVIEWER", help="Note that exports may show the id of this reviewer.")
 @click.option(
     "--no-consent", metavar="REVIEWER", help="Note that exports show a pseudonym of this reviewer, as they usually do."
 )
-@click.option("--actions", is_flag=True, help="List what administrators did instead: who, when, what, before and after.")
+@click.option("--actions", is_flag=True, help="List the actions of administrators instead: who, when, what, before and after.")
 @of_admin
 @writes_a_table
 @reports_errors
@@ -181,11 +183,12 @@ def votes(
 ) -> None:
     """List the votes: which pair, what was chosen, how certain the reviewer was, and whether the vote counts.
 
-    VOTE is followed back to its pair, the two responses, the requests behind them, and the code and configuration of the run that asked: one row
-    per side and request. Where it does not lead back to a run, its reason says why. With --void it counts no more. It stays in the store,
-    and with it who voided it, when and why. Its reviewer cannot vote on the pair again: a reviewer votes on a pair once.
+    VOTE is traced to its pair, the two responses, their requests, and the code and configuration of the run: one row per side and request. If it
+    cannot be traced to a run, a reason says why. --void makes it count no longer; it stays in the store, with who voided it, when and why. Its
+    reviewer cannot vote on the pair again.
 
-    What administrators do: pairs made (pairs), files imported and exported (import, export), votes voided (void), consent noted (reviewer).
+    --actions lists what administrators did: pairs made (pairs), files imported and exported (import, export), votes voided (void), consent noted
+    (reviewer).
     """
     from dtef_pipeline.cli.preference import preference_votes
 
@@ -207,9 +210,9 @@ def votes(
         preference_votes.list_votes(output, family)
 
 
-@preference.command(short_help="Show whose responses reviewers prefer, also beside metrics.")
+@preference.command(short_help="Show whose responses reviewers prefer, and compare with metrics.")
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@vote_family_option("Only votes on responses of this family.  [default: each by itself; with --now all together]")
+@vote_family_option("Only votes on responses of this family.  [default: each separately; with --now all together]")
 @click.option(
     "--partition",
     default="all",
@@ -217,22 +220,22 @@ def votes(
     metavar="NAME",
     help="Votes on items of this suite, blueprint, league or ROUND; all: those on the whole family.",
 )
-@choice("--reviewer-kind", among=["person", "judge"], help="Only this kind of reviewers.  [default: each by itself]")
+@choice("--reviewer-kind", among=["person", "judge"], help="Only this kind of reviewers.  [default: each separately]")
 @click.option(
     "--judge",
     "judges",
     multiple=True,
     metavar="PATTERN",
     help="Only judges whose id, model or name in the models file fits, as in gpt-4.1-mini; may be repeated. With --now it is needed where "
-    "several judges voted; '*' takes all for reviewers of one fit, a model at two temperatures for one.  [default: each by itself; with --now "
+    "several judges voted; '*' fits all judges together and counts a model at two temperatures as one.  [default: each separately; with --now "
     "people]",
 )
 @click.option(
     "--metric",
     metavar="PATTERN",
-    help="Show preference beside the automated metrics that fit, such as 'expected_return*' or '*'.  [default: no metric]",
+    help="Compare preference with the automated metrics that fit, such as 'expected_return*' or '*'.  [default: no metric]",
 )
-@click.option("--refresh", is_flag=True, help="First make the table preference_scores anew of all votes that are not voided.")
+@click.option("--refresh", is_flag=True, help="First recompute the table preference_scores from all votes that are not voided.")
 @click.option("--now", is_flag=True, help="Fit scores to the votes of the store as they are now, or to those of FILE.")
 @several("--item", "items", metavar="PATTERN", help="With --now: only votes on items that fit, as in 'mmlu/*'")
 @several("--reviewer", "reviewers", metavar="PATTERN", help="With --now: only votes of reviewers whose id fits")
@@ -248,22 +251,22 @@ def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any
 
     Scores are those of Bradley and Terry: i is preferred to j with probability exp(beta_i) / (exp(beta_i) + exp(beta_j)). The section
     `preference` of the panel file, which DTEF_PANEL names, says how votes count: ties, prior_l2, weight, control, items, no_own_judge and
-    without_leak_risk. People's votes and those of each model that judges are ranked apart. Beneath stand how often the longer text was
-    preferred, and of a judge how often a verdict did not survive the swap of the texts, and how many votes are on responses of its own maker
-    (self-judged). Players that were never compared, directly or through others, stand in components of their own. Where nobody else ever beat
-    or tied some players, no score of that component is finite.
+    without_leak_risk. People's votes and those of each judge model are ranked separately. Lines after the table say how often the longer text
+    was preferred, and for a judge how often its verdict changed when the texts were swapped, and how many votes are on responses of its own
+    maker (self-judged). Players that were never compared, directly or through others, are in different components. If some players were never
+    beaten or tied by any other, no score of that component is finite.
 
     FILE, which implies --now, is a CSV with the columns left, right, choice (A: left, B: right, tie) and, where they are known, reviewer_id,
     confidence (1 to 5) and prompt_id; or JSON: {"votes": [[left, right, choice], ...]} or {"wins": [[winner, loser, count], ...]}. Without
     reviewers and prompts each vote counts as independent.
 
     With --metric the table has the players with both votes and a metric, and how far the two orders agree. Agreement is Kendall's tau: 1 the
-    same order, 0 nothing to do with each other, -1 reversed; its 95 % interval speaks of other players like these and needs 8 of them. Metrics
-    of which less is better are reversed first. The scores of models that judge count as a metric beside people's votes. The table has the
-    metrics that can be compared; JSON and CSV have the rows of all, with the reason where there is no tau.
+    same order, 0 unrelated, -1 reversed; its 95 % interval is over other such players and needs 8 of them. Metrics of which less is better are
+    reversed first. The scores of judge models count as a metric next to people's votes. The table has the metrics that can be compared; JSON
+    and CSV have all rows, with the reason if there is no tau.
 
     \b
-    Exit code: 0 done, also where no score is finite; 1 a roll-up failed; 2 there are no such votes, or the options need mending.
+    Exit code: 0 done, also where no score is finite; 1 a roll-up failed; 2 there are no such votes, or an option is wrong.
     """
     if now or file is not None or given["items"] or given["reviewers"]:
         refuse_others(("now", *_FIT_OPTIONS), "--now")

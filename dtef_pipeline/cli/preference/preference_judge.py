@@ -67,7 +67,7 @@ def judge(
     given = parse_budgets(max_cost_usd, max_calls)
     budget = Budget(max_cost_usd=given.get("max_cost_usd"), max_calls=given.get("max_calls"))
     if given["budgets"] or given["role_budgets"]:
-        raise ConfigError("--max-cost-usd and --max-calls: allowed here: a number alone, as everybody who is asked judges")
+        raise ConfigError("--max-cost-usd and --max-calls: allowed here: a number without MODEL= or ROLE=")
     unvoted = 0
     with ResponseStore(settings.responses_url, describe_this_run) as responses, VoteStore(settings.responses_url) as store:
         gateway = Gateway(responses, budget=budget, provider_limits=settings.provider_limits)
@@ -170,7 +170,7 @@ def _format_tally(tally: _Tally, pairs: int) -> list[str]:
         )
     if tally.decided:
         found.append(
-            f"position: {tally.first / tally.decided:.3f} of {format_count(tally.decided, 'decision')} went to the text that stood first "
+            f"position: {tally.first / tally.decided:.3f} of {format_count(tally.decided, 'decision')} went to the text that was shown first "
             "(.5: the place plays no part)"
         )
     if tally.unvoted:

@@ -59,7 +59,7 @@ def make_pairs(
     with _store() as store:
         done = pair_stored(store, open_warehouse(), settings, asked, who or get_user_name())
         if not done.responses:
-            also = "; baselines, which there are, stand in pairs with --baselines" if done.computed else ""
+            also = "; there are baselines, which are paired with --baselines" if done.computed else ""
             raise ConfigError(
                 f"no stored response of {family} fits{also}; `dtef responses --family {family}` lists what there is"
             )
@@ -95,7 +95,7 @@ def take_vote(values: Mapping[str, Any]) -> None:
 def cancel_vote(vote_id: str, reason: str, who: str | None) -> None:
     with _store() as store:
         store.void(vote_id, who or get_user_name(), reason)
-    click.echo(f"vote {vote_id} counts no more; its reviewer cannot vote on the pair again")
+    click.echo(f"vote {vote_id} is void; its reviewer cannot vote on the pair again")
 
 
 def record_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
@@ -159,15 +159,13 @@ def list_actions(output: str) -> None:
     with _store() as store:
         rows = [one | {"done_at": decode_time(one["done_at"])} for one in store.actions()]
     columns = ("done_at", "who", "what", "before", "after")
-    _print_table(
-        [{name: one[name] for name in columns} for one in rows], output, ["what"], none="Nobody has done anything yet."
-    )
+    _print_table([{name: one[name] for name in columns} for one in rows], output, ["what"], none="There are no actions yet.")
 
 
 def import_file(path: Path, responses: Path | None, prompts: Path | None, who: str | None) -> None:
     is_csv = path.suffix.lower() == ".csv"
     if not is_csv and (responses or prompts):
-        raise ConfigError("--responses and --prompts go with a CSV alone: JSON lines hold the responses themselves")
+        raise ConfigError("--responses and --prompts: allowed only with a CSV file; JSON lines contain the responses")
     with _store() as store:
         by = who or get_user_name()
         done = _import_csv(store, path, responses, prompts, by) if is_csv else import_votes(store, path, by)
@@ -181,7 +179,7 @@ def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
         names = store.hidden_names()
         pairs = _lay_out_pairs(store, [store.reviewer_view(one, names) for one in store.waiting(reviewer, most, family)])
     if not pairs:
-        raise ConfigError("there is no pair left for this reviewer; `dtef preference pairs` makes pairs of stored responses")
+        raise ConfigError("no pair is left for this reviewer; `dtef preference pairs` makes pairs of stored responses")
     path = out / "votes.html"
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -59,7 +59,7 @@ def refuse_replacing(lost: Sequence[ItemLoss], spec: SuiteSpec) -> None:
     )
     more = f"; so would {format_count(len(lost) - 1, 'other part')}" if lost[1:] else ""
     first = f"{lost[0].source.key} is the part of {lost[0].earlier}: {lost[0]} of it would be lost to {lost[0].source.path}"
-    raise ConfigError(f"{first}{more}: {another}, --replace has it take the place")
+    raise ConfigError(f"{first}{more}: {another}, --replace replaces it")
 
 
 def remove_lost_items(warehouse: Warehouse, lost: Sequence[ItemLoss]) -> None:
@@ -104,7 +104,7 @@ def find_lost_items(warehouse: Warehouse, added: AddedFiles, sources: Sequence[Q
 
 
 def _read_known_source(warehouse: Warehouse, key: str) -> QaSource | None:
-    """None also where the note cannot be read: adding writes it anew."""
+    """None also where the note cannot be read: adding writes it again."""
     try:
         return ITEM_NOTES.read(warehouse, key)
     except WarehouseError:

@@ -27,7 +27,7 @@ of_named_part = options(
         metavar="NAME",
         help="Name of the part in the pipeline, for questions about interviews.  [default: the file's name, less its ending]",
     ),
-    flag("--replace", help="Take the place of a part that comes from another place, with all that is scored of it."),
+    flag("--replace", help="Replace a part that was added from another path, with its scores."),
 )
 
 
@@ -60,20 +60,19 @@ run = run_command(
         "Ask models, judge and score what they answer.",
         """Ask models the questions of parts, have their responses judged, run and scored; then update the boards.
 
-    Responses and judgements that are stored already are used again, and only the missing ones are asked for. When a budget is reached,
-    finished work is kept; give the command again to ask for the rest. With --from judge the stored responses of the snapshot are judged and
-    scored again, as with another judge or stricter scoring.
+    Stored responses and judgements are reused, and only missing ones are requested. When a budget is reached, finished work is kept; repeat
+    the command to request the rest. With --from judge the stored responses of the snapshot are judged and
+    scored again, for example with another judge or stricter scoring.
 
-    The section `qa` of the panel file, which DTEF_PANEL names, says how answers are judged, run and scored, here as at night: few_shot_as,
+    The section `qa` of the panel file, which DTEF_PANEL names, sets how answers are judged, run and scored, as in nightly runs: few_shot_as,
     sample_rate, daily_budget, allow_unpriced, sandbox, timeout_s, strict, penalty and senses.
 
-    With --estimate, responses that are stored are replayed, and those that a judge scores are counted with the very judgements that a run would
-    send. Of what is not there yet the number is known, and the length is estimated: by the mean of earlier responses of the model, else 400
-    tokens per response and 120 per judgement; less where its request has room for less. The usual cost leaves out that a judge may be asked
-    once more; the highest cost does not.
+    --estimate replays stored responses, and counts their judgements as a run would send them. The length of missing responses is estimated: the
+    mean of the model's stored responses, else 400 tokens per response and 120 per judgement, or less if the request allows less. The highest
+    cost includes a second request to each judge; the usual cost does not.
 
     \b
-    Exit code: 0 done; 1 a part failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
+    Exit code: 0 done; 1 a part failed, or a file was left out; 2 an option or the set-up is wrong; 130 interrupted.
     """,
     ),
     roles=("candidate", "judge", "embedder"),
@@ -89,7 +88,7 @@ QA = FamilyWords(
 
     \b
         dtef qa check SUITE PATH      say what is wrong with a file of questions
-        dtef qa add SUITE PATH        make it known
+        dtef qa add SUITE PATH        add it to the pipeline
         dtef qa list                  list what is known
         dtef qa run --estimate        say what a run would ask and cost
         dtef qa run --model MODEL     ask models, judge and score what they answer
@@ -100,31 +99,31 @@ QA = FamilyWords(
     part="part",
     pattern="SUITE/PART, or a pattern such as 'mmlu/*'",
     check=Verb(
-        "Say what files hold, and what is wrong with them.",
-        """Read the questions of a suite at PATH, and say what was found: a line per finding with file, line, item and what is allowed; of
-    findings that differ in their rows alone the first five and how many more there are.
+        "Check files and report their faults.",
+        """Read the questions of a suite at PATH and report faults: a line per finding with file, line, item and what is allowed. If findings
+    differ only in their rows, the first five are listed and the others counted.
 
-    SUITE is mmlu, gsm8k, humaneval, socioscope, or one of the file that --suites names. Nothing is asked, nothing is written.
+    SUITE is mmlu, gsm8k, humaneval, socioscope, or one of the file that --suites names. Makes no calls and writes nothing.
 
     \b
-    Exit code: 0 no errors; 1 a row would be left out; 2 the options need mending.
+    Exit code: 0 no errors; 1 a row would be left out; 2 an option is wrong.
     """,
         _QUESTION_FILES,
     ),
     add=Verb(
-        "Make questions known, so that they can be asked.",
-        """Make the questions of a suite at PATH known to the pipeline: a partition per part (a subject, or a file). Nothing is asked.
+        "Add questions, so that they can be asked.",
+        """Add the questions of a suite at PATH to the pipeline: a partition per part (a subject, or a file). Makes no calls.
 
-    SUITE is mmlu, gsm8k, humaneval, socioscope, or one of the file that --suites names. Rows that are not usable are named and left out.
-    Added again, a changed file takes the place of the earlier one. A file of another place does not where items would be lost: give it another
-    name (--part), or say that it takes the place (--replace).
+    SUITE is mmlu, gsm8k, humaneval, socioscope, or one of the file that --suites names. Rows that are not usable are listed and left out.
+    Added again, a changed file replaces the earlier one. If a file from another path would lose items, give it another name (--part), or
+    replace the earlier one (--replace).
 
     \b
     Exit code: 0 done; 1 a part could not be read; 2 nothing was changed.
     """,
         (
             *_QUESTION_FILES,
-            flag("--strict", help="Add nothing where a row is not usable. [default: such rows are left out and named]"),
+            flag("--strict", help="Add nothing if a row is not usable.  [default: leave such rows out and list them]"),
             of_named_part,
         ),
     ),
@@ -136,8 +135,8 @@ QA = FamilyWords(
         "Rank models by suite, compare them, and test the scores.",
         """Rank models by their mean score with 95 % intervals, over the latest snapshot of each part; or compare them, or test the scores.
 
-    What was asked in another way, or measured by something else, stands on a board of its own. Whole subjects or transcripts are what is
-    independent, and at least 5 are needed; within one, and where items have none, it is items.
+    Each way of asking and each metric has a board of its own. Intervals go by whole subjects or transcripts, of which at least 5 are needed;
+    within one subject, and for items without one, they go by items.
     """,
         (
             several(

@@ -54,7 +54,7 @@ def list_failed_look_ups(warehouse: Warehouse, keys: Sequence[str], how: AskSett
         summary_text = list_first_names(
             [f"{reason} ({number:,})" for reason, number in reasons.most_common()], _REASONS_NAMED, "; "
         )
-        failed_of = f"{format_count(failed, 'look-up')} of {asked:,} failed, so that nobody was asked"
+        failed_of = f"{format_count(failed, 'look-up')} of {asked:,} failed, so no model was asked"
         yield f"warning: {failed_of}: {summary_text}; the same command looks up again"
 
 
@@ -134,7 +134,7 @@ def _refuse(given: RunContextOfCommand, chosen: RunSelection) -> None:
             refuse_unaskable([arbiter.model], judge_snapshot(options.rejudge), given.environment)
         except GatewayError as error:
             raise GatewayError(
-                f"{error}; this is the judge: --judge MODEL names another one, --judge none has nothing judged"
+                f"{error}; this is the judge: --judge MODEL names another judge, --judge none turns judging off"
             ) from None
 
 

@@ -104,7 +104,7 @@ def _check_models(options: QaSettings) -> tuple[ModelSpec, ...]:
     if not options.models:
         refuse_others(
             ("corpus", "part", "out"),
-            "--corpus and no --model, as answers of a file are scored and nobody is asked",
+            "--corpus without --model, which scores the answers of a file and makes no calls",
             ("family",),
         )
         return ()

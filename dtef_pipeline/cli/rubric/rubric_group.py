@@ -28,11 +28,11 @@ of_blueprints = several(
 )
 
 
-@click.command(short_help="Show what models wrote and what judges said, or compare two runs.")
+@click.command(short_help="Show responses and judgements, or compare two runs.")
 @click.argument("blueprint")
 @click.argument("prompt", required=False)
 @several("--model", "models", help="Only this model", usual="all")
-@click.option("--snapshot", help="Label of the run that is meant.  [default: the latest run of the blueprint]")
+@click.option("--snapshot", help="Label of the run.  [default: the latest run of the blueprint]")
 @choice(
     "--score",
     among=["hybrid", "coverage", "similarity"],
@@ -45,7 +45,7 @@ of_blueprints = several(
 @click.option(
     "--drift",
     metavar="MODEL",
-    help="In place of --before and --after, the two runs that the drift rule compares for this model: its lowest and highest.",
+    help="Compare the two runs that the drift rule compares for this model, its lowest and highest; replaces --before and --after.",
 )
 @choice(
     "--by",
@@ -56,7 +56,7 @@ of_blueprints = several(
 @whole_number(
     "--top", least=0, default=10, help="Of two runs, the number of prompts to show, those that moved most first; 0: all."
 )
-@choice("--fail-on", among=["regression"], help="End with exit code 3 where a model is worse in B than in A: for scripts.")
+@choice("--fail-on", among=["regression"], help="Exit with code 3 if a model is worse in B than in A.")
 @writes_a_table
 @reports_errors
 def show(
@@ -74,9 +74,9 @@ def show(
     With PROMPT, show what is asked, each response to it, and of each criterion the score, the judges' classes and their reasons.
 
     With --before and --after, or --drift, compare two runs: pairs are what one variant of a model answered to one prompt in both. A difference
-    is B less A, its 95 % interval draws whole prompts anew, and p is adjusted over the models (Holm). A verdict is regression or improvement
-    where the adjusted p is below .05, else equivalent where the 90 % interval lies within 0.01 of 0, else undecided. Beneath stand the prompts
-    that moved most. With few prompts no fall, however large, is more than chance: of which models that holds is a warning with --fail-on.
+    is B less A, its 95 % interval resamples whole prompts, and p is adjusted over the models (Holm). The verdict is regression or improvement
+    if the adjusted p is below .05, else equivalent if the 90 % interval lies within 0.01 of 0, else undecided. The prompts that moved most are
+    listed last. With few prompts even a large fall may be chance: --fail-on warns of the models for which this holds.
 
     \b
     With --out the file has
@@ -86,11 +86,11 @@ def show(
     similarityMatrices  of each two responses to a prompt, and of each to the ideal answer
     coverage            by prompt and response each criterion (pointAssessments) with every judgement (individualJudgements)
     scores              of each prompt, each variant of a model and each model
-    executiveSummary    what analysts said; null where nobody was asked
-    What could not be scored is null, with a reason beside it.
+    executiveSummary    what analysts wrote; null if no analyst was asked
+    What could not be scored is null, with a reason.
 
     \b
-    Exit code: 0 done; 2 the options need mending; 3 a model is worse, with --fail-on regression.
+    Exit code: 0 done; 2 an option is wrong; 3 a model is worse, with --fail-on regression.
     """
     from dtef_pipeline.cli.rubric import rubric_show
 
@@ -114,21 +114,20 @@ run = run_command(
         "Ask models, have their responses judged, and score them.",
         """Ask models the prompts of blueprints, have their responses judged and embedded, and score them; then update the boards.
 
-    Responses and judgements that are stored already are used again, and only the missing ones are asked for. When a budget is reached,
-    finished work is kept; give the command again to ask for the rest. With --from judge the stored responses of the snapshot are judged and
-    scored again, as with other judges or other weights; blueprints without responses in it are named and left as they are.
+    Stored responses and judgements are reused, and only missing ones are requested. When a budget is reached, finished work is kept; repeat
+    the command to request the rest. With --from judge the stored responses of the snapshot are judged and
+    scored again, for example with other judges or weights; blueprints without responses in it are listed and left unchanged.
 
-    The section `rubric` of the panel file, which DTEF_PANEL names, says how responses are judged and scored, here as at night: judge_draws,
+    The section `rubric` of the panel file, which DTEF_PANEL names, sets how responses are judged and scored, as in nightly runs: judge_draws,
     scale, no_own_judge, with_labels, analysts, extract_points, embedder, beta, or_paths, should_not_paths and consistent_champions.
 
-    With --estimate, responses that are stored are followed turn by turn, and the judgements of those that are whole are the very requests that
-    a run would send. Of what is not there yet the number is known, and the length is estimated: by the mean of earlier responses of the model,
-    else 400 tokens a turn and 120 per judgement. An ideal answer whose key points are yet to be extracted is taken to have 6. The report to an
-    analyst is put together as in a run, with stand-ins for responses that are yet to be had. Where all responses and scores are known it is
-    the very report that is sent. The usual cost leaves out that a judge or an analyst may be asked once more; the highest cost does not.
+    --estimate replays stored responses turn by turn, and counts the judgements of complete ones as a run would send them. The length of missing
+    responses is estimated: the mean of the model's stored responses, else 400 tokens a turn and 120 per judgement. An ideal answer without
+    extracted key points counts as 6 points. The report to an analyst is built as in a run, with placeholders for missing responses. The highest
+    cost includes a second request to each judge and analyst; the usual cost does not.
 
     \b
-    Exit code: 0 done; 1 a blueprint failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
+    Exit code: 0 done; 1 a blueprint failed, or a file was left out; 2 an option or the set-up is wrong; 130 interrupted.
     """,
     ),
     roles=("candidate", "judge", "embedder", "analyst"),
@@ -148,23 +147,23 @@ RUBRIC = FamilyWords(
 
     \b
         dtef rubric check PATH        say what is wrong with blueprints
-        dtef rubric add PATH          make them known
+        dtef rubric add PATH          add them to the pipeline
         dtef rubric list              list those that are known
         dtef rubric run --estimate    say what a run would ask and cost
         dtef rubric run               ask models, have their responses judged, score them
         dtef rubric board             show who does best
         dtef report                   write the results of all families as a site
-        dtef rubric show BLUEPRINT    show what models wrote and what judges said; compare two runs
+        dtef rubric show BLUEPRINT    show responses and judgements; compare two runs
         dtef rubric remove BLUEPRINT  take a blueprint and its results away
     """,
     part="blueprint",
     pattern="an id, or a pattern such as 'compass__*'",
     stays="People's labels and anchors stay too.",
     check=Verb(
-        "Say what blueprints hold, and what is wrong with them.",
-        """Read blueprints, and say what was found: a line per finding with file, line, place and what to write in its place.
+        "Check blueprints and report their faults.",
+        """Read blueprints and report faults: a line per finding with file, line, place and correction.
 
-    PATH is a YAML or JSON file, or a folder with such files at any depth. Nothing is asked, nothing is written.
+    PATH is a YAML or JSON file, or a folder with such files at any depth. Makes no calls and writes nothing.
 
     \b
     error       the file is not run
@@ -173,17 +172,17 @@ RUBRIC = FamilyWords(
     info        worth knowing
 
     \b
-    Exit code: 0 no errors; 1 a file has an error; 2 the options need mending.
+    Exit code: 0 no errors; 1 a file has an error; 2 an option is wrong.
     """,
         _BLUEPRINT_FILES,
     ),
     add=Verb(
-        "Make blueprints known, so that they can be run.",
-        """Make blueprints known to the pipeline: a partition each, with its prompts and criteria as tables. Nothing is asked.
+        "Add blueprints, so that they can be run.",
+        """Add blueprints to the pipeline: a partition each, with its prompts and criteria as tables. Makes no calls.
 
-    PATH is a YAML or JSON file, or a folder with such files at any depth. Added again, a changed file takes the place of the earlier one. A
-    file with errors is named in a line of its own and not added; what was known of it before stays. Known blueprints whose file was deleted or
-    renamed are named too, and stay until `dtef rubric remove` takes them away.
+    PATH is a YAML or JSON file, or a folder with such files at any depth. Added again, a changed file replaces the earlier one. A file with
+    errors is listed and not added; its earlier version stays. Blueprints whose file was deleted or renamed are listed too, and stay until
+    `dtef rubric remove` removes them.
 
     \b
     Exit code: 0 done; 1 a file has errors, and all others were added; 2 nothing was changed.
@@ -201,8 +200,8 @@ RUBRIC = FamilyWords(
         "Rank models over blueprints, compare them, and test the judges.",
         f"""Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint; or test what the scores rest on.
 
-    With --by compare whole blueprints are what is independent, and at least 5 are needed; of one blueprint that --blueprint names, prompts.
-    Not with --blueprint, as their rows are over all blueprints: {", ".join(one.name for one in BOARD_VIEWS if not one.of_partitions)}.
+    With --by comparisons, intervals need at least 5 blueprints, or 5 prompts if --blueprint names one blueprint.
+    --blueprint is not allowed with views over all blueprints: {", ".join(one.name for one in BOARD_VIEWS if not one.of_partitions)}.
     """,
         (of_blueprints,),
     ),

@@ -43,7 +43,7 @@ def sample(
 ) -> None:
     """Raises ConfigError where the file is there already, and where there is nothing to label."""
     if out.exists():
-        raise ConfigError(f"{out}: it is there already, perhaps filled in; allowed: a new file")
+        raise ConfigError(f"{out} exists already and may be filled in; allowed: a new file")
     if len(snapshots) > 1:
         raise ConfigError(f"--snapshot {', '.join(snapshots)}: allowed with labels: one")
     from dtef_pipeline.rubric.labels.label_sheet import add_draw, draw_id, sample_labels, write_sheet_csv
@@ -66,7 +66,7 @@ def sample(
             show_names=show_names,
         )
         if found.sheet.empty:
-            raise ConfigError(f"--seed {seed}: all that it draws has labels; allowed: another seed, or more --prompts")
+            raise ConfigError(f"--seed {seed}: all prompts of this draw have labels; allowed: another seed, or more --prompts")
         name = draw_id(found)
         before = warehouse.read_or_empty(_LABEL_DRAWS)
         draws, items = add_draw(before, items_drawn, found, datetime.now(UTC))

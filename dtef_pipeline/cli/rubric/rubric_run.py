@@ -44,7 +44,7 @@ def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> It
             yield f"warning: {model}: {format_count(empty, 'response')} of {len(status):,} blank, and so unscored"
     asked = pa.concat_tables([warehouse.read_or_empty("rubric_extractions", columns=["reason"], blueprint=key) for key in keys])
     if lacking := len(asked) - asked["reason"].null_count:
-        yield f"warning: key points of {format_count(lacking, 'ideal answer')} could not be extracted: similarity alone counts there"
+        yield f"warning: key points of {format_count(lacking, 'ideal answer')} could not be extracted: only similarity counts there"
     judged = _read_snapshot_rows(warehouse, "rubric_judgements", ["judge", "class", "reason"], keys, snapshot)
     for judge, own in judged.groupby("judge"):
         replied = own[own["class"].notna() | own["reason"].isin(UNREADABLE_REASONS)]

@@ -47,7 +47,7 @@ def require_blueprint(warehouse: Warehouse, blueprint: str) -> None:
     if blueprint not in scored:
         known = warehouse.values("rubric_blueprints", "blueprint")
         remedy = f"it has no scores yet: `dtef rubric run --blueprint {blueprint}` makes them" if blueprint in known else ""
-        raise ConfigError(f"blueprint {blueprint!r}: {remedy or f'there is none; known: {list_nearest(blueprint, scored)}'}")
+        raise ConfigError(f"blueprint {blueprint!r}: {remedy or f'not known; known: {list_nearest(blueprint, scored)}'}")
 
 
 def list_scored_snapshots(warehouse: Warehouse, blueprint: str) -> list[str]:
@@ -211,7 +211,7 @@ def _find_drifted_pair(warehouse: Warehouse, blueprint: str, known: Sequence[str
     row = max(compared, key=lambda one: float(one["gap"]))
     pair = [one for one in known if one in (row["lowest_snapshot"], row["highest_snapshot"])]
     if len(pair) != 2:
-        raise ConfigError(f"--drift {model!r}: its lowest and its highest run are the same one, {pair[0]}: nothing moved")
+        raise ConfigError(f"--drift {model!r}: its lowest and its highest run are the same, {pair[0]}: nothing moved")
     return pair[0], pair[1]
 
 
@@ -277,7 +277,7 @@ def show(
         _show_table(run, chosen, score, output)
         return
     if prompt not in run.positions:
-        raise ConfigError(f"prompt {prompt!r}: {blueprint} has none such; known: {list_nearest(prompt, run.positions)}")
+        raise ConfigError(f"prompt {prompt!r}: {blueprint} has no such prompt; known: {list_nearest(prompt, run.positions)}")
     responses = _collect_responses(run, prompt, chosen)
     if output == "json":
         click.echo(json.dumps(responses, ensure_ascii=False, allow_nan=False, indent=1))

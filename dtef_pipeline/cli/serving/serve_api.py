@@ -59,12 +59,12 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
     is_near = is_loopback(host)
     if is_open and not is_near:
         raise ConfigError(
-            f"--dev asks nobody for a token, so it serves this computer alone: got --host {host[:80]}; allowed: 127.0.0.1, ::1, localhost"
+            f"--dev requires no token, so it serves only this computer: got --host {host[:80]}; allowed: 127.0.0.1, ::1, localhost"
         )
     if not is_open and settings.api_tokens is None:
         raise ConfigError(
-            "the API is closed to all: DTEF_API_TOKENS, the file that says who may use it, is not set; name one and make a token: "
-            "export DTEF_API_TOKENS=$HOME/tokens.yaml; dtef tokens NAME --role admin; to try it on this computer alone: dtef api --dev"
+            "DTEF_API_TOKENS, the file of tokens, is not set, so no client could use the API; name a file and make a token: "
+            "export DTEF_API_TOKENS=$HOME/tokens.yaml; dtef tokens NAME --role admin; to try it on this computer only: dtef api --dev"
         )
     tokens = Tokens(None if is_open else settings.api_tokens)
     listening = _open_socket(host, port)
@@ -141,7 +141,7 @@ class _LoopbackNames:
 
         await TrustedHostMiddleware(send_as_problem, list(LOOPBACK_HOSTS), www_redirect=False)(scope, receive, drop_message)
         if not is_own:
-            detail = f"Host is none of this computer; allowed: {', '.join(LOOPBACK_HOSTS)}"
+            detail = f"Host is not an address of this computer; allowed: {', '.join(LOOPBACK_HOSTS)}"
             await build_problem_response(400, detail)(scope, receive, send)
 
 

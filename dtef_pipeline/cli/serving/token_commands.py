@@ -29,9 +29,7 @@ def add(name: str, role: str) -> None:
     with _lock_token_file() as path:
         held = _read_tokens_if_any(path)
         if any(one.name == name for one in held):
-            raise ConfigError(
-                f"{path}: {name!r} holds a token already; take another name, or first: dtef tokens {name} --remove"
-            )
+            raise ConfigError(f"{path}: {name!r} has a token already; use another name, or first: dtef tokens {name} --remove")
         _write(path, [*held, _make_holder(name, role, token)])
     click.echo(f"the token of {name}, {role}; it is shown this once, and {path} keeps its hash:", err=True)
     click.echo(token)
@@ -51,7 +49,7 @@ def remove(name: str) -> None:
         left = [one for one in held if one.name != name]
         if len(left) == len(held):
             known = ", ".join(one.name for one in held) or "nobody"
-            raise ConfigError(f"{path}: {name[:80]!r} holds no token; those who do: {known}")
+            raise ConfigError(f"{path}: {name[:80]!r} has no token; names with a token: {known}")
         _write(path, left)
     click.echo(f"the token of {name} is refused from now on")
 

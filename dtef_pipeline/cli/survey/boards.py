@@ -204,7 +204,7 @@ def _describe_readable_only(frame: pd.DataFrame) -> str:
     lines = [f"{who}: {words}" for who, words in zip(_who(column_meanings), column_meanings["parsed_note"], strict=True)]
     left = len(lines) - _MOST_NOTES
     more = [f"{format_count(left, 'more row')}: --csv has them all, as parsed_note"] if left > 0 else []
-    return _format_list("by readable responses alone:", [*lines[:_MOST_NOTES], *more])
+    return _format_list("by only the readable responses:", [*lines[:_MOST_NOTES], *more])
 
 
 def _build_notes(shown: pd.DataFrame, column: str) -> str:

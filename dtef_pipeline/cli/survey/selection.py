@@ -68,7 +68,7 @@ def set_context_levels(experiment: Experiment, context_levels: Sequence[str]) ->
         return experiment
     if experiment.compares_contexts:
         raise ConfigError(
-            f"--context with the experiment {experiment.name}, which compares context levels; allowed: without it"
+            f"--context with the experiment {experiment.name}, which sets context levels; allowed: the experiment without --context"
         )
     plain = [condition.model_copy(update={"contexts": None}) for condition in experiment.conditions]
     return experiment.model_copy(update={"contexts": list(dict.fromkeys(context_levels)), "conditions": plain})
@@ -123,8 +123,8 @@ def _parse_limits(given: tuple[str, ...], asked: Collection[str], models: Models
     for text in given:
         model, _, most = text.rpartition("=")
         if not model or not (most.isascii() and most.isdigit()):
-            raise ConfigError(f"limit {text!r}: allowed: MODEL=N, such as gpt-4.1-mini=100")
+            raise ConfigError(f"--limit {text!r}: allowed: MODEL=N, such as gpt-4.1-mini=100")
         if (name := name_of_asked(model, asked, models)) is None:
-            raise ConfigError(f"limit for {model}: allowed: a model of this run: {', '.join(asked)}")
+            raise ConfigError(f"--limit {model}: allowed: a model of this run: {', '.join(asked)}")
         limits[name] = int(most)
     return limits

@@ -71,9 +71,7 @@ def summary(found: ReadRound, seconds: float) -> Iterator[str]:
     questions = {row["question_id"]: row for row in rows.select(_READ_BACK[1:]).to_pylist()}
     yield (
         f"{round_id}: {format_count(len(pc.unique(rows['segment'])), 'segment')}, {format_count(len(questions), 'question')}, "
-        f"{format_count(len(rows), 'pair')}, {format_count(len(pairs), 'pair')} and "
-        f"{format_count(len(segments), 'whole segment')} in quarantine "
-        f"({seconds:.1f} s)"
+        f"{format_count(len(rows), 'pair')}; {_describe_quarantine(len(pairs), len(segments))} ({seconds:.1f} s)"
     )
     if quarantine:
         yield f"  quarantine: {_format_reasons(pairs, 'pair')}{'; ' * bool(pairs and segments)}{_format_reasons(segments, 'whole segment')}"
@@ -92,15 +90,17 @@ def summary(found: ReadRound, seconds: float) -> Iterator[str]:
             yield f"  warning: {str(finding['message']).rstrip('.')}{': ' * bool(items)}{_format_names(items)}"
 
 
+def _describe_quarantine(pairs: int, segments: int) -> str:
+    """`1 pair and 5 whole segments in quarantine`, or that there is nothing in it."""
+    counts = [format_count(number, noun) for number, noun in ((pairs, "pair"), (segments, "whole segment")) if number]
+    return f"{' and '.join(counts) or 'nothing'} in quarantine"
+
+
 def design_effect(before: float, now: float, stated: float | None) -> Iterator[str]:
     """What the design effect of a round is where it is not 1, and whether it was `stated` now or `before`; empty where it is and was 1."""
     if now != 1:
-        counts = f"each respondent counts as 1/{now:g} of one drawn at random, in ceilings and skill"
-        kept = (
-            ""
-            if stated is not None
-            else "; stated when the round was ingested before, and kept: --design-effect 1 takes it back"
-        )
+        counts = f"in ceilings and skill each respondent counts as 1/{now:g} respondent of a simple random sample"
+        kept = "" if stated is not None else "; kept from an earlier ingest of the round; --design-effect 1 resets it"
         changed = f"; it was {before:g}" if stated is not None and before not in (1, now) else ""
         yield f"  design effect {now:g}: {counts}{kept}{changed}"
     elif before != 1:
@@ -158,8 +158,8 @@ def _describe_batteries(round_id: str, names: Sequence[str]) -> Iterator[str]:
     """How many batteries the questions were asked in."""
     sizes = Counter(names)
     several = [size for size in sizes.values() if size > 1]
-    largest = f" (the largest of {max(several)})" if several else ""
-    yield f"  batteries: {len(sizes)}, {len(several)} of them of several questions{largest}"
+    largest = f"{len(several)} with 2 or more questions (at most {max(several)})" if several else "each with 1 question"
+    yield f"  batteries: {len(sizes)}, {largest}"
     columns = "DISTINCT battery, question_order, question_text"
     yield f"    all: dtef sql \"SELECT {columns} FROM survey_responses WHERE round = '{round_id}' ORDER BY ALL\""
 
@@ -247,7 +247,7 @@ def _read_surveys(paths: Sequence[Path], round_id: str | None) -> list[tuple[Pat
     surveys = [(path, survey) for path in paths for survey in read_surveys(path, round_id)]
     rounds = [survey.round for _, survey in surveys]
     if twice := sorted({name for name in rounds if rounds.count(name) > 1}):
-        raise ConfigError(f"round {', '.join(twice)} is in more than one PATH: give the one to take it from")
+        raise ConfigError(f"round {', '.join(twice)} is in more than one PATH; allowed: one PATH per round")
     return surveys
 
 

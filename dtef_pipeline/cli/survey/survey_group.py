@@ -23,23 +23,23 @@ _A_SURVEY = (
     click.option(
         "--design-effect",
         type=click.FloatRange(min=1, max=50),
-        help="How many of the respondents are worth one drawn at random, where the survey is weighted or sampled in clusters.  "
-        "[default: as stated when the round was ingested before, else 1]",
+        help="Design effect of a weighted or clustered survey: sample size divided by the effective sample size.  "
+        "[default: that of the last ingest of the round, else 1]",
     ),
     click.option(
         "--allow-missing-questions",
         is_flag=True,
-        help="Go on though questions or options are missing in one file of the folder or another: it may have been cut.",
+        help="Read the folder even if questions or options are missing from one of its files, which may be truncated.",
     ),
     click.option(
         "--allow-missing-attributes",
         is_flag=True,
-        help="Go on without attributes that the guide or the counts file has and no segment column.",
+        help="Leave out attributes of the guide or the counts file that have no segment column.",
     ),
     click.option(
         "--replace",
         is_flag=True,
-        help="Let a round lose segments, questions or pairs that an earlier reading of it had.",
+        help="Allow that the new reading of a round has fewer segments, questions or pairs.",
     ),
 )
 
@@ -78,16 +78,15 @@ run = run_command(
         "Ask models about a round and score their predictions.",
         """Ask models about a round, score their predictions and look for drift; then update the roll-ups.
 
-    Roll-ups are the tables over all rounds, such as the leaderboard, and the report. Responses that are stored already are used again, and
-    only the missing ones are asked for; --snapshot with a new label asks for all anew. When a budget is reached, finished work is kept. Give
-    the command again to ask for the rest: a budget counts from zero at each start. `dtef explain survey` explains the columns of the board.
+    Roll-ups are the tables over all rounds, such as the leaderboard, and the report. Stored responses are reused, and only missing ones are
+    requested; --snapshot with a new label requests all again. When a budget is reached, finished work is kept. Repeat the command to request
+    the rest: a budget counts from zero at each start. `dtef explain survey` explains the columns of the board.
 
-    With --estimate the tokens of prompts are estimated on the high side. For responses two numbers are given: what is usual (the mean of
-    earlier responses, if there are any), and the most that the models' max_tokens allow. Where the price of a model is not known, its cost is
-    `unknown`.
+    With --estimate the tokens of prompts are estimated on the high side. For responses there are two numbers: the usual length (the mean of
+    stored responses, if any) and the maximum that the models' max_tokens allow. If the price of a model is not known, its cost is `unknown`.
 
     \b
-    Exit code: 0 done; 1 a partition failed, or a file was left out; 2 the options or the set-up need mending; 4 a model never answered;
+    Exit code: 0 done; 1 a partition failed, or a file was left out; 2 an option or the set-up is wrong; 4 a model never answered;
     130 interrupted (the responses so far are kept).
     """,
         (_takes_limits, _takes_max_tokens, _takes_experiment),
@@ -114,35 +113,31 @@ SURVEY = FamilyWords(
     part="round",
     pattern="an id, such as GD4, or a pattern such as 'GD*'",
     check=Verb(
-        "Say what survey rounds hold, and what is wrong with them.",
-        """Read survey rounds as `dtef add` does, and say what was found: segments, questions, what is in quarantine and why, scales, batteries.
+        "Check survey rounds and report what they contain.",
+        """Read survey rounds as `dtef add` does, and report segments, questions, quarantine with its reasons, scales and batteries.
 
     Each PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet). Nothing is stored.
 
     \b
-    Exit code: 0 all can be read; 1 something of a round cannot be read; 2 a round cannot be used, or the options need mending.
+    Exit code: 0 all can be read; 1 something of a round cannot be read; 2 a round cannot be used, or an option is wrong.
     """,
         _A_SURVEY,
     ),
     add=Verb(
-        "Read a survey round: what each group really answered.",
+        "Read survey rounds: what each segment answered.",
         """Read survey rounds and store what each segment answered to each question (the table `survey_responses`).
 
     Each PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet). All are checked before one is stored.
 
     \b
-    Exit code: 0 done; 1 something was not read, and all else was stored; 2 nothing was changed; 130 interrupted.
+    Exit code: 0 done; 1 something could not be read, and the rest was stored; 2 nothing was changed; 130 interrupted.
     """,
         _A_SURVEY,
     ),
     list=Verb(
         "List the rounds that are known.",
         "List rounds: segments, questions, pairs of both, what is in quarantine, and the file that each comes from.",
-        (
-            click.option(
-                "--experiments", is_flag=True, help="List the experiments that --experiment takes, in place of rounds."
-            ),
-        ),
+        (click.option("--experiments", is_flag=True, help="List the experiments that --experiment takes, instead of rounds."),),
     ),
     board=Verb(
         "Rank models by their mean score, overall or in groups.",
@@ -178,7 +173,7 @@ SURVEY = FamilyWords(
                 "--non-answers",
                 is_flag=True,
                 default=None,
-                help="Also segments of people who gave no answer, such as party:refused.",
+                help="Include segments of people who gave no answer, such as party:refused.",
             ),
             click.option("--snapshot", help="Only this snapshot.  [default: the latest response to each prompt]"),
             of_served,
@@ -190,7 +185,7 @@ SURVEY = FamilyWords(
             click.option(
                 "--seed",
                 type=click.IntRange(min=0),
-                help="Seed of the samples of answers that intervals allow for.  [default: that of the stored tables]",
+                help="Seed of the resampled answers behind intervals.  [default: that of the stored tables]",
             ),
             click.option(
                 "--top",

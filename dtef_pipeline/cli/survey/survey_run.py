@@ -105,7 +105,7 @@ def _describe_assumptions(found: DryRun) -> Iterator[str]:
         names = list_first_names(list(found.foreseen), _UNKNOWN_LENGTHS_NAMED, "; ")
         yield (
             f"No reply of {names} is known yet: its length follows from what is asked for, such as "
-            "the number of options, and leaves out what a model thinks unasked. Once there are some, their mean counts."
+            "the number of options, without tokens of reasoning. Later estimates use the mean of stored responses."
         )
 
 

@@ -119,7 +119,7 @@ def require_path(path: Path) -> Path:
         if path.is_file() or path.is_dir():
             return path
     except OSError as error:
-        raise ItemError(f"nobody may look there: {error.strerror}", where=str(path)) from error
+        raise ItemError(f"cannot be read: {error.strerror}", where=str(path)) from error
     raise ItemError("there is no such file or folder", where=str(path))
 
 

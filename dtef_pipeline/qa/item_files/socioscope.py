@@ -146,7 +146,7 @@ class _PairReader:
     def _warn(self, item: QaItem) -> None:
         warn_of_flags(item, self._path, self._log)
         if UNKNOWN_TYPE in item.flags:
-            text = "nobody scores this type; the item is kept, without scores"
+            text = "no scorer for this type; the item is kept without scores"
             self._log_warning(item, RowFault(UNKNOWN_TYPE, text, found=item.type, allowed=SOCIOSCOPE_TYPES))
         if EMPTY_METRIC in item.flags:
             self._log_warning(
@@ -164,7 +164,7 @@ class _PairReader:
             return
         if self._turn_text(answer.source, None) is None:
             self._absent.add(answer.source)
-            text = f"answer {answer.number} is of a source that is none of the transcripts"
+            text = f"answer {answer.number} is of a source that is not among the transcripts"
             self._log_warning(item, RowFault("no_such_source", text, found=answer.source, allowed="a file of the transcripts"))
 
     def _quote_fault(self, quote: Quote, turn_text: TurnText) -> RowFault | None:
@@ -273,9 +273,7 @@ def _quote_fault(quote: Quote, turn_text: TurnText) -> RowFault | None:
             allowed="a file and a turn of the transcripts",
         )
     if quote.text.strip() not in text:
-        return RowFault(
-            "quote_not_found", f"the quote does not stand in {place}", found=quote.text, allowed="words as they stand in it"
-        )
+        return RowFault("quote_not_found", f"the quote is not in {place}", found=quote.text, allowed="words as they are in it")
     return None
 
 

@@ -102,7 +102,7 @@ class _Choice(NamedTuple):
         by_text = {normalise(value.text): value for value in values}
         known = [normalise(text) for text in texts]
         if unknown := [value.text for name, value in by_text.items() if name not in known]:
-            raise ItemError("a value is none of the options", where=METRIC_PLACE, arrived=unknown[0], allowed=texts)
+            raise ItemError("a value is not among the options", where=METRIC_PLACE, arrived=unknown[0], allowed=texts)
         found = [by_text.get(name) for name in known]
         options = Options(texts, [value.aliases if value else () for value in found])
         return cls(options, [value.weight if value else None for value in found], texts)

@@ -25,7 +25,7 @@ DOCUMENT_FIELDS = (
     field("first_turn", pa.int32(), "Number of the turn in which the chunk begins, from 0"),
     field("last_turn", pa.int32(), "Number of the turn in which the chunk ends"),
     field("paragraph", pa.int32(), "Paragraph of the first turn in which the chunk begins; 0: at the beginning of the turn"),
-    field("page_content", pa.string(), "Text of the chunk, character by character as it stands in the transcript"),
+    field("page_content", pa.string(), "Text of the chunk, character by character as in the transcript"),
     field("n_words", pa.int32(), "Words of the chunk, between white space"),
     field("project", pa.string(), "Project that the interview belongs to; null: not said"),
     field("year", pa.int32(), "Year of the interview; null: not said"),

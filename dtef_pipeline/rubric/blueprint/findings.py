@@ -113,7 +113,7 @@ BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
     ),
     "duplicate-prompt-id": _make_warning_kind("two prompts have one id; the later one gets `#2`", "give it another id"),
     "single-element-path": _make_warning_kind(
-        "a list of one criterion is an alternative path, of which one is enough",
+        "a list of one criterion is an alternative path, and any path is enough",
         "write the criterion without its list, unless it is an alternative",
     ),
     "no-criteria": _make_warning_kind(
@@ -123,7 +123,7 @@ BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
         "two messages of one role follow each other; they are sent as written", "join them, or write what lies between"
     ),
     "no-collections": _make_warning_kind(
-        "a collection is named, and no folder of collections is known: nobody can say which models it has",
+        "a collection is named, but no folder of collections is known, so its models are unknown",
         "give the folder with `--models-dir`, or name models with `--model` when it is run",
     ),
     "empty-collection": _make_warning_kind("a named collection has no models", "leave it out"),
@@ -146,7 +146,7 @@ BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
         "a prompt has no id, and gets one from its contents, which changes with them", "give it an id"
     ),
     "no-models": _make_info_kind(
-        "no models are named, so that those of the collection CORE are asked", "name models, if others are meant"
+        "no models are named, so that those of the collection CORE are asked", "name the models to ask others"
     ),
     "model-twice": _make_info_kind("a model is named twice, perhaps by a collection, and is asked once", "name it once"),
     "ideal-only": _make_info_kind(

@@ -172,7 +172,7 @@ class PromptReader:
         if not criteria and ideal is None:
             self.log.add("no-criteria", spot, "neither criteria nor an ideal answer: no response is scored; add `should:`")
         elif not criteria:
-            self.log.add("ideal-only", spot, "an ideal answer and no criteria: similarity alone is scored")
+            self.log.add("ideal-only", spot, "an ideal answer and no criteria: only similarity is scored")
         if {criterion.block for criterion in criteria if criterion.path is not None} == {SHOULD, SHOULD_NOT}:
             self.log.add("paths-in-both-blocks", spot, "`should` and `should_not` both have alternative paths, numbered apart")
 

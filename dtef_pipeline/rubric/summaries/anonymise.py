@@ -23,8 +23,8 @@ ANALYST_IDS = pa.schema(
         field(
             "kind", pa.string(), "Kind of the name: maker, model, system (place in the list of system prompts) or temperature"
         ),
-        field("id", pa.string(), "Opaque id that stood in its place: MK_5000 and on, MD_6000, S_7000, T_8000"),
-        field("name", pa.string(), "Name that the id stood for"),
+        field("id", pa.string(), "Opaque id that replaced it: MK_5000 and on, MD_6000, S_7000, T_8000"),
+        field("name", pa.string(), "Name that the id replaced"),
     ]
 )
 """One row per opaque id of a blueprint in a snapshot."""

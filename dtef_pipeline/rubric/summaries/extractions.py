@@ -80,7 +80,7 @@ def choose_extracting_model(named: Sequence[str], models: Models) -> ModelSpec:
     analysts = choose_analysts(named, models)
     if not analysts:
         raise ConfigError(
-            f"nobody is named who extracts key points: the models files have no collection {ANALYSTS!r} with a model in it. "
+            f"no analyst is named to extract key points: the models files have no collection {ANALYSTS!r} with a model in it. "
             f"Add one (collections: {{{ANALYSTS}: [gpt-4.1-mini]}}), or name a model in the section `rubric` of the panel file "
             "(analysts: [gpt-4.1-mini])"
         )

@@ -57,7 +57,7 @@ SUMMARIES = pa.schema(
         field(
             "status",
             pa.string(),
-            "State of the summary: ok, partial, unreadable, error, budget, none (nobody was asked) or name left (in the report)",
+            "State of the summary: ok, partial, unreadable, error, budget, none (no model was asked) or name left (in the report)",
         ),
         field("reason", pa.string(), "Explanation of why the summary is not whole; null: it is"),
         field(

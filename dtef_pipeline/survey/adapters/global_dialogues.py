@@ -102,7 +102,7 @@ def _report_other_name(folder: str, prefix: str) -> Finding:
 _NO_GUIDE = Finding(
     "warning",
     "no-guide-file",
-    f"There is no <ROUND>{GUIDE}, so options stand in the order of the aggregate file; a guide that comes later can change it.",
+    f"There is no <ROUND>{GUIDE}, so options are in the order of the aggregate file; a guide that comes later can change it.",
 )
 
 
@@ -111,7 +111,9 @@ def _check_counts(
 ) -> tuple[Finding, ...]:
     if counts.columns:
         return tuple(counts.findings(questions, [c.name for c in columns]))
-    message = f"there is no {prefix}{COUNTS_FILE} beside the aggregate file, which says how many people answered each question"
+    message = (
+        f"there is no {prefix}{COUNTS_FILE} next to the aggregate file; it has the number of people who answered each question"
+    )
     return (Finding("error", "no-counts-file", message),)
 
 

@@ -332,7 +332,7 @@ _WEIGHTED = (
 )
 _COUNTS_BELOW_N = "The counts sum to less than n: their sum is taken for n"
 _COUNTS_ABOVE_N = (
-    "In some segments the counts of these questions sum to more than n: write weighted counts as `percent`, with `n` beside it; a "
+    "In some segments the counts of these questions sum to more than n: write weighted counts as `percent` with `n`; a "
     "question of which a respondent could choose several options has no distribution to predict"
 )
 

@@ -69,7 +69,7 @@ class Questionnaire:
             yield Finding("error", MISSING_QUESTIONS, f"{guide} lists options that {lacking} lacks", items)
         listed = {_normalise_wording(item.text) for item in self.guide}
         if listed and (unlisted := [poll.text for poll in aggregate.polls if _normalise_wording(poll.text) not in listed]):
-            message = f"{guide} lacks these questions, so their options would stand in the order of {lacking}"
+            message = f"{guide} lacks these questions, so their options would be in the order of {lacking}"
             yield Finding("error", MISSING_QUESTIONS, message, tuple(unlisted))
         yield from self._check_columns(aggregate, columns, unknown)
 

@@ -95,7 +95,7 @@ EXPERIMENT: Mapping[str, str] = {
     "p_adjusted": "Probability of such a difference if there were none, 0-1, adjusted (Holm) over all rows of the table",
     "decision": "Whether the difference is more than chance (better, worse), surely within the margin by its 90 % interval (equivalent), or "
     "neither (undecided)",
-    "parsed_decision": "The same decision by readable responses alone, over the pairs that were answered readably in both conditions",
+    "parsed_decision": "The same decision by only the readable responses, over the pairs that were answered readably in both conditions",
     "parse_rate": description(PARSE_RATE_FIELD),
     "tokens": "Tokens of prompts and responses; each request counts once",
     "cost": _COST,

@@ -37,7 +37,7 @@ _PARSED = (
     field(
         "parsed_difference",
         _NUMBER,
-        "Difference over the pairs that were answered readably on both sides, by readable responses alone",
+        "Difference over the pairs that were answered readably on both sides",
     ),
     field("parsed_low", _NUMBER, "Lower end of the 95 % interval of parsed_difference"),
     field("parsed_high", _NUMBER, "Upper end of the 95 % interval of parsed_difference"),
@@ -46,7 +46,7 @@ _PARSED = (
 _PARSED_NOTE = field(
     "parsed_note",
     _TEXT,
-    "Finding over readable responses alone where it is another one than by the published policy, or why there is none",
+    "Finding over only the readable responses where it differs from that of the published policy, or why there is none",
 )
 _NOTE = field("note", _TEXT, "Caution for readers of the row, or the reason why a number is missing")
 _SEED_FIELD = field("seed", _COUNT, "Seed of all that was drawn")
@@ -85,7 +85,7 @@ RESPONSIVENESS = pa.schema(
         field("n_parsed_pairs", _COUNT, "Pairs of segment and question answered readably at the highest and the lowest level"),
         *_PARSED,
         field("parsed_p_adjusted", _NUMBER, "Adjusted parsed_p, as p is for p_adjusted"),
-        field("parsed_verdict", _TEXT, "Verdict by readable responses alone, in the same words"),
+        field("parsed_verdict", _TEXT, "Verdict by only the readable responses, in the same words"),
         _PARSED_NOTE,
         _NOTE,
     ]
@@ -117,8 +117,8 @@ SEGMENT_GAPS = pa.schema(
         field("p", _NUMBER, "Probability of a deviation at least as large if there were none, 0-1 (two-sided t test)"),
         field("p_adjusted", _NUMBER, "Adjusted p, 0-1 (Holm over the segments of the model's attribute)"),
         field("verdict", _TEXT, "Verdict by p_adjusted: worse, better, no clear difference or not tested"),
-        field("parsed_deviation", _NUMBER, "Deviation over readable responses alone, -1 to 1"),
-        field("parsed_verdict", _TEXT, "Verdict by readable responses alone, in the same words"),
+        field("parsed_deviation", _NUMBER, "Deviation over only the readable responses, -1 to 1"),
+        field("parsed_verdict", _TEXT, "Verdict by only the readable responses, in the same words"),
         _NOTE,
         _SEED_FIELD,
     ]
@@ -170,7 +170,7 @@ BOARD_COLUMNS: Mapping[str, str] = {
     "rank_low": "Best place that the comparisons leave: 1 + the models that are better by their verdict",
     "rank_high": "Worst place that the comparisons leave: all models less those that it is better than",
     "adjusted_score": "Score had every model been asked the same pairs, 0-1: higher is better; models are ranked by it",
-    "parsed_score": "Mean score over readable responses alone, 0-1: higher is better",
+    "parsed_score": "Mean score over only the readable responses, 0-1: higher is better",
     **_describe_columns(_N_QUESTIONS, _N_BATTERIES),
     "ceiling": "Mean ceiling of the scored pairs, 0-1: the best mean score there could be",
     "skill": "Score on a scale from the leave-one-out marginal (0) to the ceiling (1): higher is better",
@@ -185,7 +185,7 @@ CONSISTENCY: Mapping[str, str] = {
     "score": "Mean of the segments' mean scores, 0-1: higher is better; a segment counts once in each round, however many pairs it has",
     "rank": "Place by segment_sd_true, from 1 (most even); null: not known",
     "segment_sd": "Standard deviation of the segments' mean scores, 0 or more: lower is more even",
-    "segment_sd_expected": "Standard deviation of segment means to expect from sampling alone, 0 or more",
+    "segment_sd_expected": "Standard deviation of segment means to expect only from sampling, 0 or more",
     "segment_sd_true": "Standard deviation between segments when sampling is accounted for, 0 or more: lower is more even",
     **_describe_ends("segment_sd", "segment_sd_true"),
     "segment_p": "Probability of the spread between segments if they did not differ, 0-1 (F test)",

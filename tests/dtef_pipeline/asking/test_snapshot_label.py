@@ -77,7 +77,7 @@ def test_other_characters_are_refused_with_what_is_allowed(label: str) -> None:
     ],
 )
 def test_what_looks_like_a_date_and_is_none_is_refused(label: str) -> None:
-    with pytest.raises(ConfigError, match=r"looks like a date and is none; allowed: .* 2026-01-31"):
+    with pytest.raises(ConfigError, match=r"looks like a date but is not one; allowed: .* 2026-01-31"):
         require_label(label)
 
 
@@ -100,7 +100,7 @@ def test_what_looks_like_a_date_and_is_none_is_refused(label: str) -> None:
 )
 def test_a_date_in_another_notation_is_refused_with_the_right_spelling(label: str, meant: str) -> None:
     """They were taken, and counted as the time of their first response."""
-    with pytest.raises(ConfigError, match=rf"looks like a date and is none; allowed: .* such as {meant}, with a time"):
+    with pytest.raises(ConfigError, match=rf"looks like a date but is not one; allowed: .* such as {meant}, with a time"):
         require_label(label)
     assert snapshot_time(label, None) is None, "one that is stored is read as before"
 

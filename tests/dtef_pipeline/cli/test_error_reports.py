@@ -124,9 +124,7 @@ def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_told(
     said = "error: there is no warehouse /proc/nope: /proc/nope cannot be made: /proc holds no files of users"
     assert {refused(*command) for command in readers} == {f"{said}; name another place in DTEF_WAREHOUSE\n"}
     monkeypatch.setenv("DTEF_WAREHOUSE", str(tmp_path / "new"))
-    said = (
-        f"error: there is no warehouse {tmp_path}/new: `dtef add PATH` makes it, or name the one you mean in DTEF_WAREHOUSE\n"
-    )
+    said = f"error: there is no warehouse {tmp_path}/new: `dtef add PATH` makes it, or name another in DTEF_WAREHOUSE\n"
     assert {refused(*command) for command in readers} == {said}
 
 
@@ -134,7 +132,7 @@ def test_a_response_store_that_is_no_database_is_told_with_a_remedy(state: Path)
     (state / "responses.sqlite").write_bytes(b"rubbish" * 99)
     assert refused("responses") == (
         f"error: cannot open the response store sqlite:///{state}/responses.sqlite: file is not a database; "
-        "put a backup in its place, or name another place in DTEF_RESPONSES\n"
+        "replace it with a backup, or name another place in DTEF_RESPONSES\n"
     )
 
 

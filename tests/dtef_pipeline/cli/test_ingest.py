@@ -17,13 +17,13 @@ from tests.dtef_pipeline.cli.conftest import Base
 class TestIngest:
     def test_a_folder_is_read_and_counted(self, base: Base) -> None:
         first, *rest = base.printed.splitlines()
-        counted = r"S1: 26 segments, 16 questions, 415 pairs, 1 pair and 5 whole segments in quarantine \(.* s\)"
+        counted = r"S1: 26 segments, 16 questions, 415 pairs; 1 pair and 5 whole segments in quarantine \(.* s\)"
         assert re.fullmatch(counted, first)
         said = "\n".join(rest)
         assert "quarantine: 1 pair n-below-minimum; 3 whole segments no-data, 2 whole segments segment-too-small" in said
         assert "FROM survey_quarantine WHERE round = 'S1'" in said
         assert "scales: 13 ordinal, 3 nominal; 3 with a don't-know option" in said
-        assert "batteries: 12, 3 of them of several questions (the largest of 3)\n" in said
+        assert "batteries: 12, 3 with 2 or more questions (at most 3)\n" in said
         assert (
             "nominal: Should pupils be allowed to use AI for homework? (Yes / No / It depends / Not sure): no known scale"
             in said
@@ -49,7 +49,7 @@ class TestIngest:
         path = write_survey(state / "round.csv", ["A1"], questions=2)
         assert "design effect" not in ok("add", path)
         means = "of one drawn at random, in ceilings and skill"
-        again = "; stated when the round was ingested before, and kept: --design-effect 1 takes it back"
+        again = "; kept from an earlier ingest of the round; --design-effect 1 resets it"
         assert f"  design effect 1.5: each respondent counts as 1/1.5 {means}\n" in ok("add", path, "--design-effect", "1.5")
         lowered = query("SELECT segment, question_id, ceiling_low.js FROM reference_scores ORDER BY ALL")
         assert f"design effect 1.5: each respondent counts as 1/1.5 {means}{again}" in ok("add", path)
@@ -89,7 +89,7 @@ class TestIngest:
         }
         (state / "survey.json").write_text(json.dumps(document), encoding="utf-8")
         first = ok("add", state / "survey.json", "--round", "x9")
-        assert first.startswith("X9: 2 segments, 1 question, 2 pairs, 0 pairs and 0 whole segments in quarantine")
+        assert first.startswith("X9: 2 segments, 1 question, 2 pairs; nothing in quarantine")
         again = ok("add", state / "survey.json", "--round", "x9", "--min-n", "100")
         assert again.startswith("X9: 1 segment, 1 question, 1 pair, ")
         assert "since it was ingested last" not in first
@@ -196,7 +196,7 @@ class TestIngest:
         header = "round,question_id,question,option,attribute,value,percent,n"
         (state / "t1.csv").write_text("\n".join([header, *rows]), encoding="utf-8")
         said = ok("add", state / "t1.csv")
-        assert "T1: 3 segments, 6 questions, 18 pairs, 0 pairs and 0 whole segments in quarantine" in said
+        assert "T1: 3 segments, 6 questions, 18 pairs; nothing in quarantine" in said
         assert "(Select all that apply) (its text says so)" in said
         assert re.search(r"warning: The file does not state how many people answered.*: 18 of 18 pairs", said)
         said = ok("run", "--round", "T1", "--model", "baseline/uniform", "--model", "baseline/leave-one-out-marginal")

@@ -37,10 +37,16 @@ def test_json_has_the_documented_keys(votes: Path) -> None:
     assert first["low"] < first["beta"] < first["high"]
 
 
-def test_the_table_says_who_voted_and_what_columns_mean(votes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_says_who_voted_and_where_columns_are_explained(votes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name_panel(votes.parent, monkeypatch, preference={"weight": "confidence", "prior_l2": 0.1})
     shown = ok("preference", "board", "--now", votes)
-    for words in ("60 votes, 6 reviewers", "prior l2=0.1", "weighted by confidence", "95 % interval of beta", "tier"):
+    for words in (
+        "60 votes, 6 reviewers",
+        "prior l2=0.1",
+        "weighted by confidence",
+        "tier",
+        "Columns: dtef explain preference",
+    ):
         assert words in shown
 
 

@@ -58,7 +58,7 @@ def test_agreement_has_alpha_with_its_interval_for_every_cut_and_says_which_crit
     assert "unreliable" in shown
     n = len(house.read("rubric_disagreed"))
     assert f"{n} criteria whose judges differ by more than 0.3" in shown
-    assert "alpha       Krippendorff's alpha" in shown
+    assert shown.endswith("Columns: dtef explain rubric/agreement\n")
     assert strict(ok("rubric", "board", "--by", "agreement", "--json")) == stored
 
 
@@ -76,7 +76,7 @@ def test_judges_are_told_by_what_became_of_their_calls_and_flags_are_words(house
         line = next(line for line in shown.splitlines() if row["judge"] in line)
         assert line.endswith("yes") == (row["flagged"] == "True")
         assert row["n_unreadable"] in line.split()
-    assert "Share of the judge's replies without a class, 0-1: lower is better" in shown
+    assert "share   0-1    lower is better  Share of the judge's replies without a class" in ok("explain", "rubric/judges")
 
 
 def test_self_preference_says_why_nothing_can_be_told_of_judges_of_one_maker(house: Warehouse) -> None:
@@ -95,8 +95,7 @@ def test_models_are_compared_pair_by_pair_and_within_one_blueprint_by_its_prompt
     assert len(rows) == 6
     assert {row["n_clusters"] for row in rows} == {6}
     assert all(row["difference"] == pytest.approx(row["score"] - row["other_score"], abs=1e-9) for row in rows)
-    shown = ok("rubric", "board", "--by", "comparisons")
-    assert "95 % interval of difference" in shown
+    assert "95 % interval of difference" in ok("explain", "rubric/comparisons")
     one = strict(ok("rubric", "board", "--by", "comparisons", "--blueprint", "health__topic-2", "--json"))
     assert max(row["n_items"] for row in one) == 3
     assert {row["n_items"] for row in one} == {2, 3}
@@ -138,7 +137,7 @@ def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Wareho
 def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_it_shows() -> None:
     shown = ok("rubric", "board", "--help")
     assert (
-        "Not with --blueprint, as their rows are over all blueprints: overall, tag, labels, champions, judges, self-pref"
+        "--blueprint is not allowed with views over all blueprints: overall, tag, labels, champions, judges, self-pref"
         in " ".join(shown.split())
     )
     for view in BOARD_VIEWS:

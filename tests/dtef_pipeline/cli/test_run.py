@@ -97,7 +97,7 @@ class TestRunRefuses:
         stored.mkdir(parents=True)
         (stored / "part-0.parquet").touch()
         said = refused("run", "--round", "S1", *CHOSEN, "--snapshot", "BASE")
-        assert "snapshot 'BASE': it differs from the stored 'base' in capitals alone; allowed: base, or another label" in said
+        assert "snapshot 'BASE': it differs from the stored 'base' only in capitals; allowed: base, or another label" in said
         assert not (ingested / "warehouse" / "blueprints").exists()
 
     def test_every_other_place_that_a_run_needs_is_looked_at_before_it_starts(
@@ -143,7 +143,7 @@ class TestRun:
             said = refused("run", "--round", "S1", *CHOSEN, "--model", "fake")
             assert server.calls == []
         assert said.splitlines() == [
-            "error: nothing was asked, because not every model can be: fake: environment variable FAKE_KEY is not set"
+            "error: no request was sent, because these models cannot be asked: fake: environment variable FAKE_KEY is not set"
         ]
         assert not (ingested / "warehouse" / "blueprints").exists()
 

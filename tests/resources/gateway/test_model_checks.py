@@ -18,7 +18,7 @@ FREE = Accounts(Budget(), {})
 
 def test_a_missing_key_is_told_for_a_model_that_was_never_asked_in_the_snapshot(store: ResponseStore) -> None:
     spec = model(None)
-    with pytest.raises(GatewayError, match="not every model can be: m: environment variable M_KEY is not set"):
+    with pytest.raises(GatewayError, match="these models cannot be asked: m: environment variable M_KEY is not set"):
         refuse_early([spec], "base", FREE, store, {})
     refuse_early([spec], "base", FREE, store, {"M_KEY": "k"})
 
