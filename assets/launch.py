@@ -75,15 +75,15 @@ class SpaceRuns:
 
 
 OF_ROUNDS = SpaceRuns(SPACE.name, "run `dtef add` on the round first")
-OF_BLUEPRINTS = SpaceRuns(RUBRIC_SPACE.name, "`dtef rubric add` makes a blueprint known")
-OF_SCENARIOS = SpaceRuns(LEAGUE_SPACE.name, "`dtef games run` makes a scenario known")
-OF_PARTS = SpaceRuns(QA_SPACE.name, "`dtef qa add` makes a part known")
+OF_BLUEPRINTS = SpaceRuns(RUBRIC_SPACE.name, "`dtef rubric add` registers a blueprint")
+OF_SCENARIOS = SpaceRuns(LEAGUE_SPACE.name, "`dtef games run` registers a scenario")
+OF_PARTS = SpaceRuns(QA_SPACE.name, "`dtef qa add` registers a part")
 FAMILY_RUNS = {
     "survey": OF_ROUNDS,
     "rubric": OF_BLUEPRINTS,
     "qa": OF_PARTS,
     "games": OF_SCENARIOS,
-    **{one.name: SpaceRuns(one.space.name, f"`dtef {one.name} add` makes a {one.part} known") for one in PLUGIN_FAMILIES},
+    **{one.name: SpaceRuns(one.space.name, f"`dtef {one.name} add` registers a {one.part}") for one in PLUGIN_FAMILIES},
 }
 """By family."""
 
@@ -218,7 +218,7 @@ def _list_failures(result: dg.ExecuteInProcessResult, keys: Sequence[str], home:
     """What failed, a line for each stage in their order."""
     failed = [event for event in result.all_events if event.is_step_failure]
     if not result.success and not failed:
-        return [f"run {result.run_id}: did not succeed; see it in the UI"]
+        return [f"run {result.run_id} failed; its log is in the Dagster UI"]
     lines = []
     for event in failed:
         data = event.step_failure_data

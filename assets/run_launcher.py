@@ -43,8 +43,8 @@ class WatchedRunLauncher(dg.DefaultRunLauncher):
         if started is None or is_running_since(*started):
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         if server.get("port") and not self._is_settled(run.run_id, server["host"], server["port"]):
-            return CheckRunHealthResult(WorkerStatus.RUNNING, "dead; its code server is away, or was a moment ago")
-        return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"no process {started[0]} on this machine any more")
+            return CheckRunHealthResult(WorkerStatus.RUNNING, "dead; its code server does not answer, or did not a moment ago")
+        return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"the process {started[0]} no longer runs on this machine")
 
     def _is_settled(self, run_id: str, host: str, port: int) -> bool:
         """Whether the code server answers, and did so SETTLED_S ago. A socket's name is new at every start, and never used again."""

@@ -100,7 +100,7 @@ def _is_link(scope: Scope, headers: Headers) -> bool:
 
 
 def _refuse_form(method: str, path: str, headers: Headers) -> None:
-    """Raises RefusedRequest for what any page can have a browser send: GraphQL by GET, and what changes something and is no JSON."""
+    """Raises RefusedRequest for what any page can have a browser send: GraphQL by GET, and what changes something and is not JSON."""
     # Dagster's routes also match a line break after their end.
     if _CONTROL_CHARACTER.search(path):
         raise RefusedRequest(400, "the path holds a control character; allowed: none")

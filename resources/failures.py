@@ -135,17 +135,17 @@ def add_remedy(said: str, places: Mapping[str, str] | None = None) -> str:
     found = places if places is not None else Settings.read_environment().places()
     # Of places inside each other the innermost.
     name, place = max(((n, p) for n, p in found.items() if p and p in said), key=lambda one: len(one[1]), default=("", ""))
-    elsewhere = f", or name another place in {name}" if name else ""
+    elsewhere = f", or choose another place with {name}" if name else ""
     if _FULL.search(said) or (_MAYBE_FULL.search(said) and is_full(place)):
-        return f"{said}; make room on that disk and start the same again: what is stored is kept, and only the rest is done"
+        return f"{said}; free space on that disk and repeat the command: stored data is kept, and only the rest is done"
     if _MAYBE_FULL.search(said):
-        return f"{said}; see whether the disk is full or the folder is read-only; what is stored is kept"
+        return f"{said}; check whether the disk is full or the folder is read-only; stored data is kept"
     if _CLOSED.search(said):
-        return f"{said}; let this user write there{elsewhere}"
+        return f"{said}; give this user write access{elsewhere}"
     if is_damaged(said):
         return f"{said}; replace it with a backup{elsewhere}"
     if _AWAY.search(said):
-        return f"{said}; see whether that server runs, and whether its address, user and password are right"
+        return f"{said}; check that the server runs and that its address, user and password are right"
     return said
 
 

@@ -23,7 +23,7 @@ ATTEMPTS = 4
 LONGEST_RETRY_WAIT_S = 20.0
 """A server that asks to be left alone for longer is not waited for."""
 MOST_REPLY_BYTES = 20_000_000
-"""A longer reply is no list of a few documents."""
+"""A longer reply is not a list of a few documents."""
 SECRET_LEFT_OUT = "[secret]"  # noqa: S105 - what stands in its place
 _STATUSES_TO_TRY_AGAIN = frozenset({408, 425, 429})
 
@@ -103,7 +103,7 @@ class JsonEndpoint:
         try:
             return JsonReply(_remove_secret(secret, json.loads(content)), None, reply.attempts)
         except (ValueError, RecursionError):
-            return JsonReply(None, f"{self.where}: the reply is no JSON, or holds the secret amid it", reply.attempts)
+            return JsonReply(None, f"{self.where}: the reply is not JSON, or contains the secret", reply.attempts)
 
 
 def find_look_up_server(settings: Settings) -> JsonEndpoint:
@@ -125,9 +125,9 @@ def find_address_fault(url: str) -> str | None:
     except ValueError:
         is_address = False
     if not is_address:
-        return "is no web address; allowed: https://... or http://..."
+        return "is not a web address; allowed: https://... or http://..."
     if "@" in parts.netloc:
-        return "has a user name or a password in it, which would not be sent as such; allowed: an address without them"
+        return "has a user name or a password in it, which would not be sent; allowed: an address without them"
     return None
 
 
@@ -179,7 +179,7 @@ def _answer(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int, 
         raise PostFailure(f"{where}: {type(error).__name__}", 0.0) from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, RecursionError) as error:
         # The message would show the address, or what was to be sent.
-        raise PostFailure(f"{where}: the request is no JSON, or the address no URL ({type(error).__name__})") from None
+        raise PostFailure(f"{where}: the request is not JSON, or the address no URL ({type(error).__name__})") from None
     return response.status_code, bytes(content)
 
 

@@ -140,6 +140,6 @@ class Sources(Generic[Read]):
             raise WarehouseError(f"round {round_id} has no source: register it with `dtef add PATH --round {round_id}`")
         if not Path(source.path).exists():
             raise WarehouseError(
-                f"the source of round {round_id} is gone: {source.path}; put it back or ingest it from its new place"
+                f"the source of round {round_id} does not exist: {source.path}; restore it, or ingest the round from its new path"
             )
         return source, self._reader(Path(source.path), round_id)

@@ -449,7 +449,7 @@ class Warehouse:
         for line in list(new.values())[:FILES_NAMED]:
             self.warn(line)
         if (more := len(new) - FILES_NAMED) > 0:
-            self.warn(f"skipped, since they cannot be read: {format_count(more, 'more file')}")
+            self.warn(f"skipped, because they cannot be read: {format_count(more, 'more file')}")
 
     def drop_mended(self) -> None:
         """Drop from `skipped` what can be read by now."""

@@ -261,7 +261,7 @@ class _Partition:
 
     def _make_tables(self, stage: Stage) -> Tables:
         made = self._make(stage)
-        assert not isinstance(made, (EpisodePlan, CallPlan)), f"{stage.name} is no stage that asks"
+        assert not isinstance(made, (EpisodePlan, CallPlan)), f"{stage.name} is not a stage that asks"
         return made
 
     def table(self, name: str) -> pa.Table | None:

@@ -112,5 +112,5 @@ def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDef
             "again, in a snapshot named after the date."
         ),
         what=family.name,
-        nothing=f"no {family.part} of the panel has been added and made yet: `dtef {family.name} add PATH` does",
+        nothing=f"no {family.part} of the panel has been added yet: `dtef {family.name} add PATH` does",
     )

@@ -104,7 +104,7 @@ class _StageRun:
         for key, one in inputs.items():
             with self.run.attempt(key), self.stage.around():
                 made = together.get(key) or self.stage.make(one, self.settings)
-                assert not isinstance(made, (EpisodePlan, CallPlan)), f"{self.stage.name} is no stage that asks"
+                assert not isinstance(made, (EpisodePlan, CallPlan)), f"{self.stage.name} is not a stage that asks"
                 self._write(one, made)
 
     def _make_together(self, inputs: Sequence[StageInputs]) -> Mapping[str, Tables]:

@@ -108,7 +108,7 @@ def _process_evaluation_safely(tick: _Tick, one: Evaluation) -> dg.RunRequest | 
         return _process_evaluation(tick, one)
     except _CannotRun as error:
         cause = error.__cause__ or error
-        tick.context.log.error(f"evaluation {one.queue_id}: it ends here", exc_info=not isinstance(cause, DtefError))
+        tick.context.log.error(f"evaluation {one.queue_id} has ended", exc_info=not isinstance(cause, DtefError))
         reason = f"it cannot be run: {format_one_line(links(cause))}"[:2_000]
         tick.store.end(one.queue_id, "failed", {"reason": reason})
     except Exception as error:
@@ -141,7 +141,7 @@ def _cancel(context: dg.SensorEvaluationContext, run: dg.DagsterRun, who: str) -
     try:
         context.instance.run_coordinator.cancel_run(run.run_id)
     except Exception as error:
-        context.log.warning(f"run {run.run_id} could not be asked to end: {format_one_line(links(error))}")
+        context.log.warning(f"run {run.run_id} could not be cancelled: {format_one_line(links(error))}")
 
 
 def _handle_missing_run(tick: _Tick, one: Evaluation, asked_by: str | None) -> dg.RunRequest | None:
@@ -152,7 +152,7 @@ def _handle_missing_run(tick: _Tick, one: Evaluation, asked_by: str | None) -> d
     if requests is None:
         tick.store.end(one.queue_id, "failed", {"reason": "its run was deleted in Dagster"})
     elif requests >= MOST_REQUESTS:
-        reason = f"Dagster made no run of it, though asked {MOST_REQUESTS} times; the ticks of evaluation_queue say why"
+        reason = f"Dagster made no run of it after {MOST_REQUESTS} requests; the ticks of the sensor evaluation_queue have the reason"
         tick.store.end(one.queue_id, "failed", {"reason": reason})
     else:
         return _request(tick.context, one)

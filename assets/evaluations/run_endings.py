@@ -107,8 +107,8 @@ def _describe_worker_end(instance: dg.DagsterInstance, run: dg.DagsterRun) -> st
     ends = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
     message = next((entry.get_dagster_event().message or entry.user_message for entry in reversed(ends)), "")
     if message.startswith(_WORKER_IS_GONE):
-        return f"its worker died, {format_count(_count_starts(run), 'time')}: it was killed, or the memory was not enough"
-    return message or "the run failed, and did not say why"
+        return f"its worker died, {format_count(_count_starts(run), 'time')}: it was killed, or ran out of memory"
+    return message or "the run failed without a reason"
 
 
 def _count_starts(run: dg.DagsterRun) -> int:

@@ -34,7 +34,7 @@ def load_known_scenarios(settings: Settings, conflicts: dict[str, str] | None = 
 
 
 def find_scenario_version(settings: Settings, name: str, version: int) -> ScenarioManifest:
-    """A certain version. Raises ConfigError, with those there are, where it is not known any more; and as `load_scenario_versions`."""
+    """A certain version. Raises ConfigError, with those there are, where it is no longer known; and as `load_scenario_versions`."""
     versions = load_scenario_versions(settings)
     if (found := versions.get((name, version))) is None:
         there = ", ".join(str(number) for known, number in versions if known == name)
@@ -92,7 +92,7 @@ def load_known_personas(
 ) -> dict[str, Persona]:
     """The version in play of every persona by id (`select_latest_personas`), then every version by name (`cautious:v1`).
 
-    `pinned`: by id, the version that the id stands for in its place. Raises ConfigError where one is not known any more.
+    `pinned`: by id, the version that the id stands for in its place. Raises ConfigError where one is no longer known.
     `conflicts`, and what it raises besides: as `load_known_persona_versions`.
     """
     versions = load_known_persona_versions(settings, conflicts=conflicts)
@@ -107,8 +107,8 @@ def load_known_personas(
 
 def _missing_version_error(kind: GameDocumentKind, name: str, version: int, there: str) -> ConfigError:
     return ConfigError(
-        f"{kind} {name}: version {version} was asked for, and is not known any more; there are: {there or 'none'}; "
-        "allowed: the file of that version put back, or the evaluation submitted again"
+        f"{kind} {name}: version {version} was asked for, and is no longer known; there are: {there or 'none'}; "
+        "restore the file of that version, or submit the evaluation again"
     )
 
 

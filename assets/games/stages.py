@@ -211,7 +211,7 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
 
 
 def _load_known_pack(inputs: Inputs) -> Pack | None:
-    """The pack of a partition; None: its scenario is not known any more, so nothing can be checked by it."""
+    """The pack of a partition; None: its scenario is no longer known, so nothing can be checked by it."""
     try:
         return _load_pack(inputs, inputs.given.get("scenario_versions", {}))
     except ConfigError:

@@ -22,7 +22,7 @@ def scores_after_votes(context: dg.SensorEvaluationContext, store: Store) -> dg.
     if not votes and not made:
         return dg.SkipReason("there are no votes in the response store")
     if made and version in store.warehouse.rows("preference_scores", columns=["votes_version"])["votes_version"].to_pylist():
-        return dg.SkipReason(f"the scores are of the votes that there are ({version})")
+        return dg.SkipReason(f"the scores include all votes ({version})")
     note_votes(context.instance, version)
     return dg.RunRequest(run_key=f"scores of votes {version}")
 

@@ -62,7 +62,7 @@ nightly_questions = build_night_schedule(
     description="the parts of suites that the panel's section `qa` (DTEF_PANEL) names are asked and judged again, in a snapshot named after the "
     "date. In the same run the judge is shown stored answers again.",
     what="questions",
-    nothing="no part of the panel has been added and made yet: `dtef qa add SUITE PATH` does",
+    nothing="no part of the panel has been added yet: `dtef qa add SUITE PATH` does",
     names_any=lambda panel: panel.names_parts,
     named=" that names suites or parts",
 )

@@ -77,7 +77,7 @@ class BlueprintFolder:
         """Why there is nothing to run."""
         waiting = [name for name, seen in self.now.items() if not seen.done and not seen.trouble]
         broken = [seen.trouble for seen in self.now.values() if seen.trouble]
-        arriving = f"; waiting until it stays as it is: {list_first_names(waiting, _BLUEPRINTS_NAMED)}" if waiting else ""
+        arriving = f"; waiting until it stops changing: {list_first_names(waiting, _BLUEPRINTS_NAMED)}" if waiting else ""
         unusable = f"; cannot be run: {list_first_names(broken, _TROUBLES_TOLD)}" if broken else ""
         return f"nothing new and complete in {self._folder}{arriving}{unusable}"
 

@@ -46,6 +46,6 @@ nightly_rubrics = build_night_schedule(
     description="the blueprints of the panel's section `rubric` (DTEF_PANEL) are asked and judged again, in a snapshot named after the date. "
     "Where the panel has `anchors`, judges are shown stored responses again in the same run.",
     what="rubrics",
-    nothing="no blueprint of the panel has been added and made yet: `dtef rubric add PATH` does",
+    nothing="no blueprint of the panel has been added yet: `dtef rubric add PATH` does",
 )
 RUBRIC_SCHEDULES = [nightly_rubrics]

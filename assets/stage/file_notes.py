@@ -13,7 +13,7 @@ from resources.notes import Notes
 from resources.warehouse import Warehouse
 
 _TAKEN_AWAY_VERSION = "removed"
-"""The data version of a file that is not known any more."""
+"""The data version of a file that is no longer known."""
 
 
 class FileNote(Protocol):

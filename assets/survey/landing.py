@@ -106,7 +106,7 @@ class Landing:
         """Why there is nothing to run, and what cannot be used: the first clause of each trouble, whose whole text the log has."""
         waiting = [name for name, look in self.now.items() if not look.stable and not look.trouble]
         troubles = [f"{name}: {_extract_first_clauses(look.trouble)}" for name, look in self.now.items() if look.trouble]
-        arriving = f"; waiting until it stays as it is: {', '.join(waiting)}" if waiting else ""
+        arriving = f"; waiting until it stops changing: {', '.join(waiting)}" if waiting else ""
         left = f"; left to the next look: {', '.join(self.left)}" if self.left else ""
         unusable = f"; cannot be used: {'; '.join(troubles)}" if troubles else ""
         return f"nothing new and complete in {self.folder}{arriving}{left}{unusable}"

@@ -160,9 +160,7 @@ def refuse_losses(
     attributes = sorted({segment.partition(":")[0] for segment in lost.segments_dropped} - left)
     whole_attributes = f"; nothing is left of: {', '.join(attributes)}" if attributes else ""
     problem = f"round {survey.round} would lose what an earlier reading of it had: {lost}{whole_attributes}{why}{first}"
-    what_to_do = (
-        f"mend the file, or take the round as it is now with `{_format_replace_command(survey, min_n, allowed, design_effect)}`"
-    )
+    what_to_do = f"correct the file, or take the round as it is now with `{_format_replace_command(survey, min_n, allowed, design_effect)}`"
     raise SurveyError(f"{problem}; nothing was changed: {what_to_do}", where=survey.path)
 
 

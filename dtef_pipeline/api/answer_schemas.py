@@ -67,7 +67,7 @@ class RowBody(AnswerBody):
 
 
 def convert_to_json(value: Any) -> Any:
-    """The value as JSON has it: times as text, what is no number as None."""
+    """The value as JSON has it: times as text, what is not a number as None."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, float):

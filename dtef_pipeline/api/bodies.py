@@ -45,7 +45,7 @@ async def require_storable_text(request: Request) -> None:
         return
     body = await request.body()
     if _UNSTORABLE_ESCAPE.match(body):
-        raise Problem(400, "the body has a character that is no text: NUL, or half a surrogate pair")
+        raise Problem(400, "the body has a character that is not text: NUL, or half a surrogate pair")
     if not is_json(request):
         return
     try:
@@ -53,4 +53,4 @@ async def require_storable_text(request: Request) -> None:
     except UnicodeDecodeError as error:
         raise Problem(400, f"the body is not UTF-8, which JSON is sent in: {error.reason} at byte {error.start + 1}") from None
     if b"\0" in body:
-        raise Problem(400, "the body has a character that is no text, NUL, or is not UTF-8, which JSON is sent in")
+        raise Problem(400, "the body has a character that is not text, NUL, or is not UTF-8, which JSON is sent in")

@@ -202,7 +202,7 @@ def _describe_invalid(request: Request, error: RequestValidationError) -> Proble
         if isinstance(one.get("input"), bytes):
             return make_not_json_problem(request)
         if one["type"] == "json_invalid":
-            message = f"is no JSON: {one['ctx']['error']} at character {one['loc'][-1]}"
+            message = f"is not JSON: {one['ctx']['error']} at character {one['loc'][-1]}"
             return make_fault_problem([BodyFault("body", message)])
     # The first part of each place says where the value came from: body, path, query or header.
     faults = [{**one, "loc": one["loc"][1:] if one["loc"][:1] == ("body",) else one["loc"]} for one in error.errors()]

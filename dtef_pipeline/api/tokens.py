@@ -86,7 +86,7 @@ class Tokens:
 
 
 def read_tokens(path: Path) -> list[HeldToken]:
-    """The tokens of a file. Raises ConfigError for its faults, with file and line, and for a name or a hash that stands twice."""
+    """The tokens of a file. Raises ConfigError for its faults, with file and line, and for a name or a hash that occurs twice."""
     document = read_document(path, "file of tokens", tuple(TokenFile.model_fields), {"tokens": "token"})
     found = document.validate_as(TokenFile).tokens
     for field in ("name", "sha256"):

@@ -16,11 +16,11 @@ _PARAMETERS = re.compile(r"[?#](?=[\w.~%-]+=|[^@]*\Z)")
 
 
 def web_address(text: str) -> str:
-    """The text as it is. Raises ValueError when it is no address of a web server."""
+    """The text as it is. Raises ValueError when it is not an address of a web server."""
     try:
         parts = urlsplit(text)
         good = parts.scheme in ("http", "https") and bool(_HOST.fullmatch(parts.hostname or "")) and parts.port != 0
-    except ValueError:  # a port that is no number or beyond 65535, half an IPv6 address
+    except ValueError:  # a port that is not a number or beyond 65535, half an IPv6 address
         good = False
     if not good or any(character.isspace() for character in text):
         raise ValueError(f"got {redact_address(text)}; allowed: {_ALLOWED}")

@@ -166,7 +166,7 @@ def decode_vectors(data: Sequence[Mapping[str, Any]], count: int) -> Vectors:
     vectors = np.empty((count, len(rows[0])), np.float32)
     vectors[order] = rows
     if not np.isfinite(vectors).all():
-        raise ValueError("an embedding that holds something else than finite numbers")
+        raise ValueError("an embedding that holds something other than finite numbers")
     return vectors
 
 

@@ -52,7 +52,7 @@ _Price = Annotated[float, Field(ge=0)]
 
 
 class _Settings(BaseModel):
-    """Values of a file or a command line: no unknown key, no infinity, and a bool is no number."""
+    """Values of a file or a command line: no unknown key, no infinity, and a bool is not a number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
@@ -60,7 +60,7 @@ class _Settings(BaseModel):
     @classmethod
     def _refuse_bool(cls, value: Any) -> Any:
         if isinstance(value, bool):
-            raise ValueError(f"true and false are no values of this setting (null: not sent), got {value}")
+            raise ValueError(f"true and false are not values of this setting (null: not sent), got {value}")
         return value
 
 
@@ -136,13 +136,13 @@ class ModelSpec(_Settings):
         if self.is_computed and self.seed is not None and computed[self.model] is None:
             raise ValueError(f"{self.model} has no randomness, so it takes no seed")
         if self.is_local and self.temperature != 0:
-            raise ValueError(f"{self.model} samples nothing, so its temperature is 0, not {self.temperature}")
+            raise ValueError(f"{self.model} does not sample, so its temperature is 0, not {self.temperature}")
         if self.provider and not self.model.startswith((OPENROUTER, OPENAI) if self.api_base else OPENROUTER):
             raise ValueError(
                 f"only OpenRouter takes a provider ({self.provider}); allowed for openrouter/..., or openai/... with its api_base"
             )
         if self.transport == "direct" and not (self.model.startswith(OPENAI) and self.api_base):
-            raise ValueError("transport: direct is for a model openai/... with an api_base; others are asked by litellm")
+            raise ValueError("transport: direct is for a model openai/... with an api_base; others are called by litellm")
         if (self.input_price is None) != (self.output_price is None):
             raise ValueError("input_price and output_price are given together or not at all (an embedder has output_price: 0)")
         if self.cached_input_price is not None and (self.input_price is None or self.cached_input_price > self.input_price):
@@ -299,7 +299,7 @@ def _parse_spec(name: Any, document: Document, computed: Mapping[str, int | None
 def _parse_members(name: str, members: Any, specs: Mapping[str, ModelSpec], document: Document) -> tuple[str, ...]:
     place = ("collections", name)
     if name in specs:
-        raise document.error(place, "there is a model of this name too; give one of them another name")
+        raise document.error(place, "a model has this name too; rename one of them")
     if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
         raise document.error(place, f"got {members!r}; allowed: a list of model names")
     for member in members:

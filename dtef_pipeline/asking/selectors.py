@@ -23,7 +23,7 @@ SAMPLING = (
 def split_selector(selector: str) -> tuple[str, dict[str, str | None]]:
     """(`core`, settings as text) of `core@temperature=0.7`. An @ without = belongs to the name: vertex_ai/claude@20250101.
 
-    Raises ConfigError for a setting that is none, has no value, or stands twice.
+    Raises ConfigError for a setting that is none, has no value, or occurs twice.
     """
     base, _, tail = selector.rpartition("@")
     if not base or "=" not in tail:

@@ -27,8 +27,8 @@ _SERVER_S = 5.0
 _DAMAGE_SEARCH_S = 10.0
 _UNSET = re.compile(r"environment variable (\S+) is not set")
 _START_DAEMON = "start it, on a server with `systemctl restart dtef-daemon`, elsewhere with: dtef ui"
-_MEND_CODE = "see `journalctl -u dtef-code`, or the terminal of `dtef ui`; mend what it names, and start it again"
-_MEND_PANEL = "mend the file (docs/how-to/nightly.md says what it may hold), or go on without: unset DTEF_PANEL"
+_MEND_CODE = "see `journalctl -u dtef-code`, or the terminal of `dtef ui`; correct what it names, and start it again"
+_MEND_PANEL = "correct the file (docs/how-to/nightly.md says what it may hold), or go on without: unset DTEF_PANEL"
 
 
 def check_python(settings: Settings) -> Diagnosis:
@@ -66,7 +66,7 @@ def check_responses(settings: Settings) -> Diagnosis:
         finally:
             database.close()
     except StoreError as error:
-        remedy = f"mend what the message names, or start the server; or {suggest_other_place('DTEF_RESPONSES')}"
+        remedy = f"correct what the message names, or start the server; or {suggest_other_place('DTEF_RESPONSES')}"
         return Diagnosis(check, "problem", str(error), remedy)
     found = f"{shown}: {f'schema version {stored}' if stored else 'no responses yet'}"
     return diagnose_writable(check, path, found, "DTEF_RESPONSES") if is_file else Diagnosis(check, "ok", found)
@@ -81,7 +81,7 @@ def check_warehouse(settings: Settings) -> Diagnosis:
     if not folder.exists():
         return diagnose_absent(check, folder, "DTEF_WAREHOUSE", "`dtef add PATH`")
     if not folder.is_dir():
-        return Diagnosis(check, "problem", f"{folder} is no folder", suggest_other_place("DTEF_WAREHOUSE"))
+        return Diagnosis(check, "problem", f"{folder} is not a folder", suggest_other_place("DTEF_WAREHOUSE"))
     tables = [one for one in folder.iterdir() if one.is_dir()]
     return diagnose_writable(check, folder, f"{folder}: {format_count(len(tables), 'table')}", "DTEF_WAREHOUSE", tables)
 
@@ -115,7 +115,7 @@ def check_models(settings: Settings) -> Diagnosis:
     try:
         models = load_known_models(settings, BASELINES)
     except DtefError as error:
-        return Diagnosis(check, "problem", str(error), "mend the file, or go on without: unset DTEF_MODELS")
+        return Diagnosis(check, "problem", str(error), "correct the file, or go on without: unset DTEF_MODELS")
     specs = [one for one in models.specs.values() if not (one.is_computed or one.is_imported) and one.model != LOCAL_EMBEDDER]
     problems = {one.name: find_quick_problem(one, os.environ) for one in specs}
     able = [name for name, problem in problems.items() if problem is None]
@@ -207,7 +207,10 @@ def check_home(settings: Settings) -> Diagnosis:
     except Exception as error:  # Dagster has many
         found = str(error) if isinstance(error, DtefError) else describe_start_failure(home, error)
         return Diagnosis(
-            check, "problem", found, describe_start_problem(error, f"mend it, or take the template for one machine: {template}")
+            check,
+            "problem",
+            found,
+            describe_start_problem(error, f"correct it, or take the template for one machine: {template}"),
         )
         return None
     if earlier:
@@ -233,7 +236,7 @@ def check_daemon(settings: Settings) -> Diagnosis:
     waits = f"; evaluations that wait or run: {waiting:,}" if waiting else ""
     if check_home(settings).state == "problem":
         return Diagnosis(
-            check, "warning", "not looked at, as Dagster's home has a problem", "mend that, then give: dtef doctor"
+            check, "warning", "not looked at, as Dagster's home has a problem", "correct that, then give: dtef doctor"
         )
     home = settings.dagster_home
     folder = read_storage_settings(home).get("base_dir") if (home / "dagster.yaml").is_file() else home
@@ -303,7 +306,7 @@ def _run_checks(settings: Settings) -> Iterator[Diagnosis]:
             yield check(settings)
         except Exception as error:  # a check that fails must not hide the others
             yield Diagnosis(
-                name, "problem", format_one_line(links(error)), "mend what the message names, then give `dtef doctor` again"
+                name, "problem", format_one_line(links(error)), "correct what the message names, then give `dtef doctor` again"
             )
 
 

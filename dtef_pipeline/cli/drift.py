@@ -60,11 +60,11 @@ _RULE_VIEW = TableView(
 )
 """How the documented rule on drift is shown of each partition."""
 _ASK_AGAIN = (
-    "To have something to compare, ask the same again: the same `{}` on another day, with that day as --snapshot (such as 2026-01-31) and the "
-    "same choice of what is asked. Only responses at temperature 0 are compared (--model NAME@temperature=0)."
+    "Drift needs a second snapshot: give the same `{}` on another day, with that day as --snapshot (such as 2026-01-31) and the "
+    "same selection. Only responses at temperature 0 are compared (--model NAME@temperature=0)."
 )
 _WAIT = (
-    "Snapshots that asked the same lie less than {:.0f} hours apart, and drift is judged from night to night: ask the same again tomorrow, "
+    "The snapshots are less than {:.0f} hours apart, and drift compares nights: run the same again tomorrow, "
     "with another --snapshot."
 )
 
@@ -216,7 +216,7 @@ def options_since(
     """The settings with the dates that a command gives, `[MODEL=]DATE` each, in place of the panel's; as they are without one.
 
     `scored`: finds names and variants of the models with scores; `judges`: of those that were shown stored answers again. Raises ConfigError
-    for what is no date, and for a model that is neither.
+    for what is not a date, and for a model that is neither.
     """
     if not since:
         return options
@@ -241,7 +241,7 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
         f"{who} (other prompts of it are compared)" if who in compared else who for who, row in named if row["verdict"] is None
     ]:
         share = f"{len(without)} of {len(rows)} series, which could not be compared"
-        say(f"warning: --fail-on {fail_on} says nothing about {share}: {list_first_names(without, SERIES_NAMED)}", err=True)
+        say(f"warning: --fail-on {fail_on} does not cover {share}: {list_first_names(without, SERIES_NAMED)}", err=True)
     early = [f"{who} ({words})" for who, row in named if fail_on == "drift" and (words := describe_too_early(row))]
     if early:
         share = f"{len(early)} of {len(rows)} series"

@@ -58,10 +58,10 @@ def _print_error(error: Exception) -> int:
     from dtef_pipeline.games.packs import find_adapter_at_fault
 
     whose = find_adapter_at_fault(error)
-    says = f"{whose} fails" if whose else "this is a fault of dtef-pipeline itself"
+    says = f"{whose} fails" if whose else "this is a bug of dtef-pipeline"
     say(
         f"error: {says}: {format_one_line(chain)}; what is stored is kept; "
-        f"the whole account, to be sent with a report of the fault, is in {_write_traceback(error)}",
+        f"the traceback, to send with a bug report, is in {_write_traceback(error)}",
         err=True,
     )
     return 2 if whose else UNEXPECTED
@@ -81,4 +81,4 @@ def _write_traceback(error: Exception) -> str:
         except OSError:
             continue
         return str(folder / ACCOUNTS)
-    return "no file, since none could be written: give the command again with DTEF_TRACEBACK=1"
+    return "no file, because none could be written: repeat the command with DTEF_TRACEBACK=1"

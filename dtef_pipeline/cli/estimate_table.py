@@ -117,7 +117,7 @@ def _describe_assumed_lengths(found: DryRun) -> Iterator[str]:
     for tokens, names in by_tokens.items():
         extra_columns = list_first_names(names, _UNKNOWN_NAMED)
         yield (
-            f"No reply of {extra_columns} is known yet: each is taken to have {format_count(int(tokens), 'token')}, or "
+            f"No reply of {extra_columns} is known yet: each counts as {format_count(int(tokens), 'token')}, or "
             "max_tokens if that is less, "
             "also in later prompts that show it. Once there are some, their mean counts."
         )

@@ -169,7 +169,7 @@ def find_columns(name: str) -> Mapping[str, str]:
     known = list_board_names()
     near = [one for one in known if name and name in one.split("/")] or get_close_matches(name, known)
     nearest = f"; nearest: {', '.join(sorted(near))}" if near else ""
-    raise ConfigError(f"{name!r} is no board and no table{nearest}. Allowed: {', '.join(known)}")
+    raise ConfigError(f"{name!r} is neither a board nor a table{nearest}. Allowed: {', '.join(known)}")
 
 
 def list_board_names() -> list[str]:

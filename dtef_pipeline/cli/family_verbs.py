@@ -228,7 +228,7 @@ def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
                 if files.notes:
                     files.notes.delete(warehouse, name)
     lines += [
-        f"stored responses stay: a {files.noun} that is added again is asked nothing that it was asked before",
+        f"stored responses stay: if the {files.noun} is added again, no request is repeated",
         describe_board_update(warehouse, stored),
     ]
     if output == "json":
@@ -277,12 +277,12 @@ def describe_board_update(warehouse: Warehouse, family: Family) -> str:
         clear_tables(warehouse, [*family.rolled_up, *SHARED_TABLES], family.name)
     warehouse.refresh_database()
     if boards_left:
-        return f"boards and pages follow at the next `dtef {family.name} board --refresh`"
+        return f"boards and pages change with the next `dtef {family.name} board --refresh`"
     if warehouse.fs.get_file_info(find_site_folder(warehouse)).type != FileType.NotFound:
         from assets.engine.site_catalog import collect_site_documents
 
         write_site(warehouse, collect_site_documents(warehouse, Settings.read_environment()))
-    return "nothing is scored any more: boards and pages went too"
+    return "no scores are left: boards and pages were removed too"
 
 
 def show_board(family: str, *, refresh: bool, **chosen: Any) -> int:

@@ -29,11 +29,11 @@ def diagnose_absent(check: str, path: Path, variable: str, maker: str = "the fir
     if not parent.is_dir():
         found += f"{parent} is a file, where a folder is needed"
     elif not is_disk_present(parent):
-        found += f"{parent} holds no files of users"
+        found += f"{parent} cannot hold files of users"
     elif not os.access(parent, os.W_OK | os.X_OK):
         found += f"{parent} is not writable"
     else:
-        return Diagnosis(check, "ok", f"{path} is not there yet; {maker} makes it")
+        return Diagnosis(check, "ok", f"{path} does not exist yet; {maker} creates it")
     return Diagnosis(check, "problem", found, suggest_other_place(variable))
 
 
@@ -43,16 +43,14 @@ def diagnose_writable(check: str, path: Path, found: str, variable: str, below: 
     closed = next((place for place in places if not os.access(place, os.W_OK)), None)
     if closed is None:
         return Diagnosis(check, "ok", found)
-    remedy = (
-        f"let this user write there (if it is yours: chmod u+w {shlex.quote(str(closed))}); or {suggest_other_place(variable)}"
-    )
+    remedy = f"give this user write access (if it is yours: chmod u+w {shlex.quote(str(closed))}); or {suggest_other_place(variable)}"
     return Diagnosis(check, "problem", f"{closed} is not writable", remedy)
 
 
 def suggest_other_place(variable: str) -> str:
     """How to name another place: the usual one, where it is the variable that names this."""
-    usual = f"take the usual place: unset {variable}; or " if os.environ.get(variable) else ""
-    return f"{usual}name another place: export {variable}=PATH"
+    usual = f"use the default: unset {variable}; or " if os.environ.get(variable) else ""
+    return f"{usual}choose another place: export {variable}=PATH"
 
 
 def is_disk_present(folder: Path) -> bool:

@@ -78,7 +78,7 @@ def _format_missing_table(said: str, there: Sequence[str]) -> str:
         return f"{said}\n{tables}"
     name = found[1].lower()
     if name in TABLES:
-        return f"the table {name} is not there yet; {tables}"
+        return f"the table {name} does not exist yet; {tables}"
     near = difflib.get_close_matches(name, there, n=1)
     return f"there is no table {name}{f' (did you mean {near[0]}?)' if near else ''}; {tables}"
 
@@ -118,7 +118,7 @@ def report(warehouse: Warehouse, out: Path) -> None:
         written = warehouse.query(lambda connection: _write_folder(out, pages(connection)), only=list_site_tables())
     click.echo(f"{out / FRONT_PAGE} ({format_count(len(written.sizes), 'file')})")
     if written.removed:
-        click.echo(f"removed, since they do not belong to it any more: {list_first_names(written.removed, _FILES_NAMED)}")
+        click.echo(f"removed, because they no longer belong to the site: {list_first_names(written.removed, _FILES_NAMED)}")
 
 
 def _write_zip(out: Path, pages: Iterator[tuple[str, str]]) -> int:
@@ -145,7 +145,7 @@ def _write_folder(out: Path, pages: Iterator[tuple[str, str]]) -> SiteWriteResul
         name = target.relative_to(folder).as_posix()
         if name != PAGES_LIST and is_foreign(name):
             raise ConfigError(
-                f"--out {out}: {name} is there already and was not written by dtef; allowed: a folder without it, new or there already"
+                f"--out {out}: {name} exists already and was not written by dtef; allowed: a folder without it, new or there already"
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)

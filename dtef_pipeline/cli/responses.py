@@ -57,7 +57,7 @@ def import_file(path: Path, suite: str | None, **how: Any) -> None:
         return
     with _store() as store:
         done = import_responses(store, path)
-        click.echo(f"{store.name}: {format_count(done.added, 'response')} added from {path}, {done.known:,} there already")
+        click.echo(f"{store.name}: {format_count(done.added, 'response')} added from {path}, {done.known:,} stored before")
 
 
 def _import_answers(
@@ -102,7 +102,7 @@ def _import_answers(
         other = _count_conflicting(store, found.responses)
         added = store.add(found.responses)
         there = len(found.responses) - added
-        click.echo(f"{store.name}: {format_count(added, 'response')} added from {path}, {there:,} there already")
+        click.echo(f"{store.name}: {format_count(added, 'response')} added from {path}, {there:,} stored before")
     for line in (*_describe_left_out_answers(file, found.outvoted, other), *_describe_models(found.responses, suite)):
         say(line, err=line.startswith("warning"))
 
@@ -144,20 +144,17 @@ def _count_conflicting(store: ResponseStore, responses: Sequence[Response]) -> i
 
 def _describe_left_out_answers(file: ImportedFile, outvoted: int, other: int) -> Iterator[str]:
     if file.skipped:
-        yield f"warning: {format_count(file.skipped, 'line')} passed over, about questions that were not added"
+        yield f"warning: {format_count(file.skipped, 'line')} skipped, because their questions were not added"
     if file.other_prompts:
-        skipped_text = (
-            f"{format_count(file.other_prompts, 'line')} name a prompt of their own, in which the question does "
-            "not stand as it does here"
-        )
-        yield f"warning: {skipped_text}; the question's own text is used, also in front of an answer that is the rest of a program"
+        skipped_text = f"{format_count(file.other_prompts, 'line')} name a prompt that words the question differently"
+        yield f"warning: {skipped_text}; the text of the question is used, also before an answer that completes a program"
     if outvoted:
         yield (
-            f"warning: {format_count(outvoted, 'answer')} left out: another question has the same words, and its answer, "
-            "which comes first, is kept"
+            f"warning: {format_count(outvoted, 'answer')} left out: another question has the same text, and "
+            "its answer, which comes first, is kept"
         )
     if other:
-        yield f"warning: of those that were there already, {other:,} had another text, which stays; --snapshot LABEL keeps both"
+        yield f"warning: {other:,} of the responses stored before had another text, which stays; --snapshot LABEL keeps both"
 
 
 def _describe_models(responses: Sequence[Response], suite: str) -> Iterator[str]:
@@ -171,14 +168,14 @@ def _describe_models(responses: Sequence[Response], suite: str) -> Iterator[str]
 
 
 STORED = {
-    "snapshot": "Pass over the prompts, by the label of `dtef run --snapshot`",
+    "snapshot": "Snapshot: the label of `dtef run --snapshot`",
     "role": "Role of the model: candidate (to be evaluated), judge, analyst or embedder",
     "answers": "Responses in the store: one per request that was answered",
-    "prompt_tokens": "Tokens of their prompts; - means the provider said none",
-    "completion_tokens": "Tokens of the responses themselves; - means the provider said none",
-    "cost_usd": "US dollars of all that have a known price; - means none has",
+    "prompt_tokens": "Tokens of their prompts; - means not reported",
+    "completion_tokens": "Tokens of the responses; - means not reported",
+    "cost_usd": "US dollars of responses with a known price; - means none has one",
     "unpriced": "Responses without a known price, which are not in cost usd",
-    "last_answered": "When the last of them arrived, UTC",
+    "last_answered": "Time when the last response arrived, UTC",
 }
 """By name, the columns that `dtef responses` shows."""
 
@@ -207,7 +204,7 @@ def show(which: ResponseSelection, family: str | None, output: str) -> None:
         name = store.name
     lines = [f"{format_count(pc.sum(summary['answers']).as_py() or 0, 'response')}, {size / 1e6:,.1f} MB: {name}"]
     if gone.calls and chosen is None:
-        lines.append(f"{format_count(gone.calls, 'response')} forgotten before, at a known cost of ${gone.cost_usd:,.4f}")
+        lines.append(f"{format_count(gone.calls, 'response')} removed before, at a known cost of ${gone.cost_usd:,.4f}")
     _print_summary(summary, output, lines)
 
 
@@ -242,7 +239,7 @@ def remove_responses(which: ResponseSelection, family: str | None, output: str) 
             return
         _print_summary(store.summarize_keys(keys), output)
         say(
-            f"{format_count(remove_responses_by_key(store.database, keys), 'response')} forgotten: the next run of the same "
+            f"{format_count(remove_responses_by_key(store.database, keys), 'response')} removed: the next run of the same "
             "snapshot asks them again. What they cost "
             "stays in costs",
             err=output != "table",

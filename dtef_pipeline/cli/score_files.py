@@ -57,6 +57,4 @@ def _score_answers(file: IO[str], where: str, tasks: Path | None, trust_answers:
     if unknown := describe_unknown_scorers(lines, outside):
         click.echo(unknown, err=True)
     if not_run := statuses["sandbox_unavailable"]:
-        click.echo(
-            f"no sandbox: {format_count(not_run, 'program')} not run, and without a score; `dtef doctor` says why", err=True
-        )
+        click.echo(f"no sandbox: {format_count(not_run, 'program')} not run and not scored; `dtef doctor` says why", err=True)

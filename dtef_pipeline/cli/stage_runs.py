@@ -99,7 +99,7 @@ def prepare_home() -> Path:
         hint = "; choose another folder with DAGSTER_HOME" if not home.is_dir() else ""
         raise ConfigError(f"cannot make the home of Dagster {home}: {explain_missing_folder(home, error)}{hint}") from error
     if earlier := describe_outdated_home(settings):
-        click.echo(f"warning: {earlier}; put this in its place: {find_shipped('dagster.yaml')}", err=True)
+        click.echo(f"warning: {earlier}; replace it with {find_shipped('dagster.yaml')}", err=True)
     os.environ["DAGSTER_HOME"] = str(home)
     # Materializations are written this many at a time.
     os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "50")
@@ -111,7 +111,7 @@ def describe_outdated_home(settings: Path) -> str | None:
     some_keys = ("storage", "run_launcher", "concurrency")
     if "run_launcher" in read_document(settings, "settings file of Dagster", some_keys).values:
         return None
-    return f"{settings} is of an earlier version: killed workers are not noticed"
+    return f"{settings} is of an earlier version: Dagster does not detect killed workers"
 
 
 def _copy_whole(source: Path, target: Path) -> None:

@@ -229,7 +229,7 @@ def import_file(what: str, file: Path, **given: Any) -> None:
 
     A CSV of votes has the columns left, right and choice (A is left, B is right, or tie), and may have prompt_id, reviewer_id and confidence.
     Without --responses its votes count, but its pairs cannot be shown. Ids of reviewers have 1 to 200 printable characters and are not those of
-    judges, times lie between 1970 and now, and no key stands twice in a line.
+    judges, times lie between 1970 and now, and no key occurs twice in a line.
 
     Classes of labels are UNMET, PARTIALLY_MET, MODERATELY_MET, MAJORLY_MET and EXACTLY_MET; rows without one are passed over. A later label of
     the same person overrules the earlier one, which stays on record. A sheet that is imported again changes nothing.

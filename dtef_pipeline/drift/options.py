@@ -50,7 +50,7 @@ class WatchOptions(Part):
     """Models that the others are compared with in each night, such as one with fixed weights."""
 
     def replace_dates(self, since: Mapping[str, str]) -> WatchOptions:
-        """With these dates in place of its own. Raises ConfigError for what is no date."""
+        """With these dates in place of its own. Raises ConfigError for what is not a date."""
         try:
             return self.model_copy(update={"since": _check_dates(since)})
         except ValueError as error:

@@ -31,23 +31,23 @@ def is_model_specific(drift: DriftSettings) -> bool:
 def require_known_names(
     document: Document, drift: DriftSettings, asked: Named, scored: Callable[[], Named], judges: Callable[[], Named] = tuple
 ) -> None:
-    """Look for the models that the section names: a date or a control that is no model would silently do nothing.
+    """Look for the models that the section names: a date or a control that is not a model would silently do nothing.
 
     `asked`: the models of the panel; `scored`: finds those with scores; `judges`: finds those of the panel, and those that were shown stored
-    answers again. Raises ConfigError with the line for a date of none of them, and for a control that is no language model with scores.
+    answers again. Raises ConfigError with the line for a date of none of them, and for a control that is not a language model with scores.
     """
     asked = list(asked)
     if drift.absent(asked) and (absent := drift.absent(known := [*asked, *scored(), *judges()])):
         names = list_nearest(absent[0], {name for name, _ in known})
         raise document.error(
             (DRIFT_SECTION, "since", absent[0]),
-            f"the panel asks no such model, and none has scores; asked or with scores: {names}",
+            f"not a model of the panel, and without scores; models of the panel or with scores: {names}",
         )
     if drift.find_absent_controls(asked) and (absent := drift.find_absent_controls(known := [*asked, *scored()])):
         names = list_nearest(absent[0], {name for name, variant in known if not is_computed(variant)})
         raise document.error(
             (DRIFT_SECTION, "control", drift.control.index(absent[0])),
-            f"{absent[0]!r}: the panel asks no such language model, and none has scores; asked or with scores: {names}",
+            f"{absent[0]!r}: not a language model of the panel, and without scores; models of the panel or with scores: {names}",
         )
 
 

@@ -30,7 +30,9 @@ def plan_items(
     """
     specs = inputs.models.resolve(settings.models) if settings.models else ()
     if computed := [spec.name for spec in specs if spec.is_computed]:
-        raise ConfigError(f"model {', '.join(computed)}: it is computed from answers of people; allowed: a model that is asked")
+        raise ConfigError(
+            f"model {', '.join(computed)}: it is computed from answers of people; allowed: a model that can be called"
+        )
     asked = _ItemCalls(inputs, settings, specs, table, schema, items, [tuple(ask(row)) for row in items.to_pylist()])
     each = len(items) * settings.draws
     expected = {spec.name: each for spec in specs}

@@ -38,7 +38,7 @@ def detect_line_kind(data: bytes) -> LineKind:
 def read_document_lines(kind: LineKind, data: bytes, where: str) -> dict[int, LineDocument]:
     """By number of its line, counted from 1, the documents of such lines, each version once; blank lines are passed over.
 
-    Raises SourceError, with the line, for bytes that are no UTF-8, a line that is no such document, and a version that stands twice with
+    Raises SourceError, with the line, for bytes that are no UTF-8, a line that is no such document, and a version that occurs twice with
     different content.
     """
     found: dict[int, LineDocument] = {}
@@ -81,7 +81,7 @@ def find_new_documents(
         is_later = there is not None and fields == ["status"] and statuses
         if fields and not is_later:
             raise SourceError(
-                "is there already with other content",
+                "exists already with other content",
                 where=where,
                 line=line,
                 arrived=format_version_name(document),
@@ -141,5 +141,5 @@ def _parse_document_line(kind: LineKind, line: str, where: str, number: int) -> 
 def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("a key occurs twice in one object")
     return found

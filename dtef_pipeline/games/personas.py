@@ -52,7 +52,7 @@ class Persona(Part):
 def read_persona_versions(folder: Path) -> dict[str, Persona]:
     """All versions of all personas of a folder, `*.yaml`, by name (`cautious:v2`); none where there is no folder.
 
-    Raises ConfigError for faults, with file and line, and for a version that stands twice.
+    Raises ConfigError for faults, with file and line, and for a version that occurs twice.
     """
     found: dict[str, Persona] = {}
     for path in sorted(folder.glob("*.yaml")):

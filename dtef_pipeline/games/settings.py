@@ -105,7 +105,7 @@ def select_scenarios(panel: GamesSettings, known: Mapping[str, ScenarioManifest]
     patterns = [one if "/" in one else f"*/{one}" for one in panel.scenarios]
     for given, pattern in zip(panel.scenarios, patterns, strict=True):
         if not any(fnmatchcase(name, pattern) for name in known):
-            raise ConfigError(f"{GAMES_PANEL_SECTION}.scenarios: {given!r} fits none; known: {list_nearest(given, known)}")
+            raise ConfigError(f"{GAMES_PANEL_SECTION}.scenarios: {given!r} matches none; known: {list_nearest(given, known)}")
     named = {name for name, manifest in known.items() if manifest.status == "retired" and name not in patterns}
     return [name for name in known if name not in named and any(fnmatchcase(name, pattern) for pattern in patterns)]
 

@@ -314,7 +314,7 @@ def _is_inside_a_sentence(text: str, place: int) -> bool:
 
 
 JOINT = r"[\s_-]{1,8}"
-"""What may stand between the parts of a name; more of it than this is no name any more."""
+"""What may stand between the parts of a name; more of it than this is not a name any more."""
 _NO_JOINT = r"[\s_-]{0,8}"
 _DECIMAL_JOINT = r"[\s_.-]{1,8}"
 _FURTHER_DECIMALS = r"(?:\.\d{1,6}){0,3}"
@@ -357,7 +357,7 @@ def compile_exact_name(name: str) -> Name | None:
     for before, piece in pairwise(pieces):
         joint = _NO_JOINT if before.isalnum() and piece.isalnum() else ""
         found.append(joint + (_DECIMAL_JOINT if piece == "." else re.escape(piece)))
-    # The m of I'm is no word.
+    # The m of I'm is not a word.
     apart = ("(?<!['’])", "(?!['’](?!s(?![a-z])))") if len(letters) == 1 else ("", "")
     pattern = f"{apart[0]}{_start_edge(pieces[0][0])}{''.join(found)}{_end_edge(pieces[-1][-1])}{apart[1]}"
     return Name(max(pieces, key=len), pattern, letters)

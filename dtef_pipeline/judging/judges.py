@@ -36,7 +36,7 @@ class JudgeConfig:
         if self.approach not in APPROACHES:
             raise ConfigError(f"approach {self.approach!r} of judge {self.model.name!r}: allowed: {', '.join(APPROACHES)}")
         if self.model.is_computed or self.model.is_local or self.model.is_imported:
-            raise ConfigError(f"judge {self.model.name!r}: got a model without a server; allowed: a language model that writes")
+            raise ConfigError(f"judge {self.model.name!r}: got a model without a server; allowed: a language model")
 
     @property
     def name(self) -> str:
@@ -143,7 +143,7 @@ def remove_repeated_judges(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, 
         if other.api_base != judge.model.api_base:
             raise ConfigError(
                 f"judges {other.name!r} and {judge.model.name!r} are both {judge.model.variant}, but at different addresses; "
-                "their judgements would be kept as one. Name one of them, or give one other settings, such as "
+                "their judgements could not be told apart. Name one of them, or change the settings of one, such as "
                 f"{judge.model.name}@seed=1"
             )
     return tuple(first.values())

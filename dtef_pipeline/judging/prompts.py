@@ -170,7 +170,7 @@ def format_prompt(turns: Sequence[AuthoredTurn], gap: str = WRITTEN_BY_THE_MODEL
     """
     shown_turns = [turn for turn in turns if turn.role != "system"]
     if not shown_turns:
-        raise ValueError("a judge that is shown the prompt needs its turns, got none but system prompts")
+        raise ValueError("a judge that is shown the prompt needs its turns; got only system prompts")
     if len(shown_turns) == 1 and shown_turns[0].text is not None:
         return shown_turns[0].text
     last = [_Gap()] if shown_turns[-1].role == "user" else []

@@ -81,7 +81,7 @@ class LongerShare(NamedTuple):
     """How often the longer of two responses was preferred."""
 
     share: float | None
-    """Of the votes that are no ties, on responses of different lengths, 0-1; .5: length plays no part. None: there is no such vote."""
+    """Of the votes that are not ties, on responses of different lengths, 0-1; .5: length has no effect. None: there is no such vote."""
     low: float | None
     high: float | None
     votes: int

@@ -31,7 +31,7 @@ _OF_FIT = (
     field(
         "longer_share",
         pa.float64(),
-        "Share of votes for the longer text, 0-1, ties left out; .5: length plays no part; null: none",
+        "Share of votes for the longer text, 0-1, ties left out; .5: length has no effect; null: none",
     ),
     field("longer_low", pa.float64(), "Lower end of the 95 % interval of longer_share; null: too few reviewers"),
     field("longer_high", pa.float64(), "Upper end of the 95 % interval of longer_share; null: too few reviewers"),
@@ -45,12 +45,12 @@ _OF_FIT = (
     field(
         "flip_rate",
         pa.float64(),
-        "Share of judges' votes whose verdict did not survive the swap of the texts, 0-1; null: people voted",
+        "Share of judges' votes whose verdict changed when the texts were swapped, 0-1; null: people voted",
     ),
     field(
         "first_share",
         pa.float64(),
-        "Share of judges' decisions for the text that stood first, 0-1; .5: the place plays no part; null: people voted",
+        "Share of judges' decisions for the text that stood first, 0-1; .5: the position has no effect; null: people voted",
     ),
     field(
         "votes_version", pa.string(), "Version of all votes in the store that the table was made of: their number and a hash"

@@ -126,7 +126,7 @@ def _find_json_rows(where: str, text: str) -> tuple[str, list[Any]]:
     except (ValueError, RecursionError) as error:
         reason = "brackets too deep" if isinstance(error, RecursionError) else str(error)
         line = getattr(error, "lineno", None)
-        raise SourceError("is no JSON", where=where, line=line, arrived=reason, allowed="one JSON object") from None
+        raise SourceError("is not JSON", where=where, line=line, arrived=reason, allowed="one JSON object") from None
     kinds = [name for name in ("votes", "wins") if isinstance(document, dict) and isinstance(document.get(name), list)]
     if not isinstance(document, dict) or len(kinds) != 1:
         raise _make_json_error(
@@ -205,7 +205,7 @@ def _iterate_csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
         rows = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
         raise _make_source_error(
-            path, reader.line_num, "is no CSV", str(error), "cells of a million characters at most"
+            path, reader.line_num, "is not CSV", str(error), "cells of a million characters at most"
         ) from error
     finally:
         csv.field_size_limit(before)
@@ -220,7 +220,7 @@ def _iterate_csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
 
 
 def iterate_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line, object) of each line that is not blank. Raises SourceError for a line that is no JSON object, or has a key twice."""
+    """(line, object) of each line that is not blank. Raises SourceError for a line that is not a JSON object, or has a key twice."""
     for number, line in enumerate(_read_text_file(path).split("\n"), 1):
         if not line.strip():
             continue
@@ -231,7 +231,7 @@ def iterate_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise _make_source_error(path, number, "is no JSON object", line, "one object a line")
+            raise _make_source_error(path, number, "is not a JSON object", line, "one object a line")
         yield number, found
 
 
@@ -260,7 +260,7 @@ def _read_text_file(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         found = error.object[error.start : error.start + 1]
-        raise SourceError("is no text", where=str(path), line=line, arrived=found, allowed="UTF-8") from error
+        raise SourceError("is not text", where=str(path), line=line, arrived=found, allowed="UTF-8") from error
 
 
 def _make_source_error(path: Path, line: int, problem: str, arrived: str, allowed: Any) -> SourceError:

@@ -38,7 +38,7 @@ def parse_metric(metric: str | None) -> tuple[MetricValue, ...]:
     """The values of a metric, in its order; none: there is nothing to score by.
 
     A metric is a JSON object of values and weights, a list of values (each of weight 1) or of objects with `value`, `weight` and `aliases`,
-    or one value in plain words. Raises ItemError where it is none of these, for a weight that is no finite number, for an empty value, and
+    or one value in plain words. Raises ItemError where it is none of these, for a weight that is not a finite number, for an empty value, and
     for two values that are equal when normalised.
     """
     found = parse_metric_json(metric)
@@ -57,7 +57,7 @@ def parse_metric_json(metric: str | None) -> Any:
     try:
         return json.loads(text, object_pairs_hook=require_unique_keys)
     except (ValueError, RecursionError) as error:
-        _refuse(f"this is no JSON: {error}", text, _METRIC_FORMS)
+        _refuse(f"this is not JSON: {error}", text, _METRIC_FORMS)
 
 
 def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def read_metric_values(found: Any) -> tuple[MetricValue, ...]:
     elif isinstance(found, list):
         values = [_read_list_value(one) for one in found]
     else:
-        _refuse("this is no metric", found, _METRIC_FORMS)
+        _refuse("this is not a metric", found, _METRIC_FORMS)
     _check_different(values)
     return tuple(values)
 
@@ -99,7 +99,7 @@ def _make_metric_value(text: Any, weight: Any, aliases: Any) -> MetricValue:
         if not isinstance(name, str) or not normalise(name):
             _refuse("a value is empty or no text", name, "a text with a letter or a digit")
         if has_invalid_text(name):
-            _refuse("a value holds what is no UTF-8 text", name, "UTF-8 without NUL")
+            _refuse("a value holds what is not UTF-8 text", name, "UTF-8 without NUL")
     return MetricValue(text.strip(), _check_weight(text, weight), tuple(alias.strip() for alias in aliases))
 
 
@@ -109,7 +109,7 @@ def _check_weight(text: str, weight: Any) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        _refuse(f"the weight of {text!r} is no finite number", weight, "a number such as 1 or 0.5")
+        _refuse(f"the weight of {text!r} is not a finite number", weight, "a number such as 1 or 0.5")
     return number
 
 

@@ -199,14 +199,14 @@ def _parse_json_object(line: str) -> dict[str, Any]:
     except RecursionError:
         _refuse_line("it is nested too deeply")
     except ValueError as error:
-        _refuse_line(f"it is no JSON: {error}", line)
+        _refuse_line(f"it is not JSON: {error}", line)
     if not isinstance(found, dict):
-        _refuse_line("it is no object", line)
+        _refuse_line("it is not an object", line)
     return found
 
 
 def _refuse_json_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _parse_finite_number(text: str) -> float:

@@ -191,7 +191,7 @@ QA_JUDGEMENTS = pa.schema(
         field("evaluator", pa.string(), "Side that the judge looked at: semantic or factuality; or rationale"),
         field("judge_model", pa.string(), "Name of the judge's model"),
         field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
-        field("judge_snapshot", pa.string(), "Label of the judgements: judge, or judge/LABEL where all was judged afresh"),
+        field("judge_snapshot", pa.string(), "Label of the judgements: judge, or judge/LABEL of a repeated judgement"),
         field("answer_key", pa.string(), "Key of the judged response in the store"),
         field("score", pa.float64(), "Score that the judge gave, 0-1: higher is better; null: none, for the reason given"),
         field(

@@ -232,7 +232,7 @@ def read_json(text: str) -> Any:
 
 
 def _refuse_json_number(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _parse_long_whole(digits: str) -> float:

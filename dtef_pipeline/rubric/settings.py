@@ -90,6 +90,6 @@ def select_panel_blueprints(panel: RubricSettings, known: Sequence[str]) -> list
     for pattern in panel.blueprints:
         if known and not any(fnmatchcase(key, pattern) for key in known):
             raise ConfigError(
-                f"{RUBRIC_PANEL_SECTION}.blueprints: {pattern!r} is no blueprint that was added; added: {list_nearest(pattern, known)}"
+                f"{RUBRIC_PANEL_SECTION}.blueprints: {pattern!r} is not a blueprint that was added; added: {list_nearest(pattern, known)}"
             )
     return [key for key in known if any(fnmatchcase(key, pattern) for pattern in panel.blueprints)]

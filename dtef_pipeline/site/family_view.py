@@ -27,7 +27,7 @@ class BoardRow(NamedTuple):
     rank_high: int | None = None
     """The best and the worst rank that its intervals leave."""
     is_reference: bool = False
-    """Whether it is a baseline, which is no model."""
+    """Whether it is a baseline, which is not a model."""
     note: str = ""
     more: Mapping[str, Any] = {}
     """Values of the board's further columns."""

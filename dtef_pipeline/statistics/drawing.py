@@ -23,7 +23,7 @@ def compute_chances(sizes: npt.ArrayLike, n: int) -> Floats:
     """
     given = np.asarray(sizes, dtype=np.float64)
     if n < 1:
-        raise ConfigError(f"draw: got {format_count(n, 'thing')} to draw; allowed: 1 or more")
+        raise ConfigError(f"draw: got {format_count(n, 'item')} to draw; allowed: 1 or more")
     if not (given > 0).all():
         raise ConfigError(f"draw: got a size of {given[~(given > 0)][0]:g}; allowed: above 0")
     if n >= len(given):

@@ -128,7 +128,7 @@ def resolve_asked_models(experiment: Experiment, models: Models, selectors: Sequ
 def list_each_asked_once(experiment: Experiment, names: Iterable[tuple[Models, str]]) -> list[tuple[ConditionModel, ...]]:
     """Every model in every condition, each once and under the first of its names. `names`: each with the models that it is one of.
 
-    Nothing of a model that is not known any more, or cannot have the settings of the conditions.
+    Nothing of a model that is no longer known, or cannot have the settings of the conditions.
     """
     found: dict[tuple[str, ...], tuple[ConditionModel, ...]] = {}
     for models, name in names:

@@ -32,7 +32,7 @@ def check_named(path: Path, models: Models, known: Sequence[str], scored: Scored
     """Read a panel file, and look for all that it names. `known`: the partitions there are; none: rounds and segments are not looked for.
 
     Raises ConfigError as `load_panel`, and for a model, a round or a segment that is not there, for the budget of a model not asked, for
-    a model under `drift` that is not asked and has no scores, and for a control that is no language model.
+    a model under `drift` that is not asked and has no scores, and for a control that is not a language model.
     """
     panel = load_panel(path)
     document = read_document(path, "panel file", list_settings_at(SurveySettings, Door.PANEL))

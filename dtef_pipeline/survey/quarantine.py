@@ -20,7 +20,7 @@ REASONS = {
     "n-below-minimum": "Fewer respondents than the minimum answered this question.",
     "wrong-length": "There are more or fewer percentages than options.",
     "decimal-comma": "A number is written with a comma, such as 40,0.",
-    "not-a-number": "A cell holds something else than a percentage.",
+    "not-a-number": "A cell holds something other than a percentage.",
     "blank-cells": "Some options have a percentage, others have none.",
     "nan": "A percentage is NaN or infinite.",
     "negative": "A percentage is below zero.",

@@ -123,7 +123,7 @@ RESULTS_STAGE = Stage(
     "segment_results",
     """How each model did on this segment: one row per (model variant, context level, snapshot), with counts by status, means and 95 % intervals.
 
-    Every group stands twice: `targets = clean` leaves out questions that define the segment, `all` keeps them as the published figures do.
+    Every group occurs twice: `targets = clean` leaves out questions that define the segment, `all` keeps them as the published figures do.
     `parse_rate` is the share of responses that could be read; `questions` holds the mean score of each target question.""",
     aggregate_segment,
     make_together=aggregate_segments,

@@ -107,7 +107,7 @@ def parse_role(cell: object, *, where: str, line: int | None) -> Role | None:
     known = next((role for role in OPTION_ROLES if role == text), None)
     if text and known is None:
         raise SurveyError(
-            "this is no role", where=where, line=line, arrived=cell, allowed=f"{', '.join(OPTION_ROLES)}, or blank"
+            "this is not a role", where=where, line=line, arrived=cell, allowed=f"{', '.join(OPTION_ROLES)}, or blank"
         )
     return known
 
@@ -116,7 +116,9 @@ def parse_position(cell: object, *, where: str, line: int | None) -> float | Non
     """The place on the scale that a cell states for an option; None where it is blank."""
     text = str(cell).strip() if cell is not None else ""
     if text and (isinstance(cell, bool) or not _WRITTEN_NUMBER.fullmatch(text) or not isfinite(float(text))):
-        raise SurveyError("this is no position", where=where, line=line, arrived=cell, allowed="a number such as 1.5, or blank")
+        raise SurveyError(
+            "this is not a position", where=where, line=line, arrived=cell, allowed="a number such as 1.5, or blank"
+        )
     return float(text) if text else None
 
 

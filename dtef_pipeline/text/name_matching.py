@@ -30,5 +30,5 @@ def filter_by_patterns(known: Sequence[str], patterns: Sequence[str], given_as: 
     """
     for pattern in patterns:
         if not any(fnmatchcase(one, pattern) for one in known):
-            raise ConfigError(f"{given_as} {pattern!r} fits none; known: {list_nearest(pattern, known)}")
+            raise ConfigError(f"{given_as} {pattern!r} matches none; known: {list_nearest(pattern, known)}")
     return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]

@@ -9,7 +9,7 @@ What is a number:
 - figures with a unit directly behind them: `300g`, `5pm`.
 
 What is none: ordinals (`5th`, `twenty-first`), clocks and ratios (`3:45`), dates and versions (`1.2.3`, `1/2/2020`), figures
-inside a name (`x1`, `legos_4x500`), powers of what is no number (`m^2`), a denominator of zero, and more than 300 digits. A `-` behind a
+inside a name (`x1`, `legos_4x500`), powers of what is not a number (`m^2`), a denominator of zero, and more than 300 digits. A `-` behind a
 word or a number is a dash, and `minus` between two numbers is an operation. A `-` with a blank behind it is a dash of a list, but
 a sign behind `is`, `equals` and `=` (`the change is - 5`).
 

@@ -34,7 +34,7 @@ def read_origin(header: str) -> Origin | None:
 def parse_hosts(text: str) -> tuple[str, ...]:
     """Host names of a setting, separated by commas or white space, in lower case. A port, which is not compared, is left out.
 
-    Raises ValueError with the first that is no name of a host, such as an address that begins with `https://`.
+    Raises ValueError with the first that is not a name of a host, such as an address that begins with `https://`.
     """
     names = re.split(r"[\s,]+", text.strip()) if text.strip() else []
     hosts = []

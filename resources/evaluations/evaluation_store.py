@@ -347,7 +347,7 @@ def _find_submitted_before(connection: sa.Connection, row: Mapping[str, Any]) ->
     earlier = connection.execute(statement).one()
     if earlier.body_digest != row["body_digest"]:
         raise IdempotencyConflict(
-            f"the Idempotency-Key {str(row['idempotency_key'])[:80]!r} stands for another manifest already, that of {earlier.queue_id}; "
+            f"the Idempotency-Key {str(row['idempotency_key'])[:80]!r} was used for another manifest, that of {earlier.queue_id}; "
             "allowed: the same manifest, or another key"
         )
     return str(earlier.queue_id)

@@ -175,7 +175,7 @@ class Accounts:
             by_day = all(account.limits.max_cost_usd is None for name in unknown for account in self._list_accounts(name, role))
             limit = "the daily budget" if by_day else "max_cost_usd"
             raise UnpricedModels(
-                f"nothing was asked, because {limit} cannot be kept without a price of {', '.join(unknown)}; "
+                f"no request was sent, because {limit} cannot be enforced without a price of {', '.join(unknown)}; "
                 "give input_price and output_price in the models file, or limit with max_calls or max_tokens",
                 unknown,
             )

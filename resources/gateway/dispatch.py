@@ -303,19 +303,19 @@ class Dispatch:
         if wait > backoff.patience or job.waited > backoff.patience:
             # So long a wait would hold up the provider's other models.
             model.slots.rate_limited(began, now, None)
-            return self._fail(queue, job, f"{job.last_error} (waiting longer than {backoff.patience:g} s is not worth it)")
+            return self._fail(queue, job, f"{job.last_error} (the limit of {backoff.patience:g} s of waiting is reached)")
         model.slots.rate_limited(began, now, error.retry_after)
         if model.limited_since is None:
             model.limited_since = now
         elif now - model.limited_since > backoff.patience:
-            self._give_up(queue, f"nothing but rate limits for {now - model.limited_since:.3g} s: {job.last_error}")
+            self._give_up(queue, f"only rate limits for {now - model.limited_since:.3g} s: {job.last_error}")
         return queue.retry(job, now + wait)
 
     def _give_up(self, queue: ModelQueue, why: str) -> None:
         if queue.state.dead is None:
             # Where the reason is the message of a call, it names the model already.
             queue.state.dead = f"{queue.spec.name}: {why.replace(f'{queue.spec.name}: ', '', 1)}"
-            self._tell(f"{queue.state.dead}; nothing more is asked of it in this run")
+            self._tell(f"{queue.state.dead}; this run sends it no more requests")
 
     def _fail_undeliverable(self) -> None:
         """Settle what will not be asked any more: of models that were given up, and beyond a budget."""

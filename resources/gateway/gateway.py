@@ -225,7 +225,7 @@ class Gateway:
 
     def _get_state(self, spec: ModelSpec, asked: _Asked) -> ModelState:
         if spec.is_computed:
-            raise ValueError(f"{spec.name} is refused: its answers are computed, not asked for")
+            raise ValueError(f"{spec.name} is refused: its answers are computed, not requested")
         if (state := self._models.get(asked)) is None:
             if (slots := self.providers.get(find_provider(spec))) is None:
                 slots = self.providers[find_provider(spec)] = ProviderSlots(self._rules.limit, self._rules.backoff)

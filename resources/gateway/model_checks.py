@@ -19,7 +19,7 @@ from resources.gateway.request_settings import find_provider_problem, find_sent_
 from resources.gateway.transport import Scrubber
 from resources.responses.store import ResponseStore
 
-ONLY_STORED = "only its stored responses are used, and there is none to this prompt"
+ONLY_STORED = "only its stored responses are used, and this prompt has none"
 
 
 def refuse(problems: Mapping[str, str | None]) -> None:

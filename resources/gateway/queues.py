@@ -140,7 +140,7 @@ class ModelState:
         self._has_warned_of_host = True
         return (
             f"{self.spec.name}: a response came from the host {host[:80]!r}, not from {pinned}, which the models file pins; "
-            "it is kept and scored all the same"
+            "it is kept and scored"
         )
 
     def record_refusal(self, message: str) -> bool:

@@ -156,13 +156,13 @@ def _find_thinking_faults(body: Mapping[str, Any], budget: int, room: int | None
     if temperature not in (None, 1):
         yield f"a reasoning model takes only temperature 1, not {temperature:g}"
     if top_p is not None and top_p < _LEAST_TOP_P:
-        yield f"a model that thinks takes a top_p from {_LEAST_TOP_P:g} to 1, not {top_p:g}"
+        yield f"a reasoning model takes a top_p from {_LEAST_TOP_P:g} to 1, not {top_p:g}"
     if budget and room is not None and room <= budget and (is_sure or temperature not in (None, 1)):
-        yield f"its {budget:,} tokens of thinking do not fit into max_tokens={room:,}"
+        yield f"its {budget:,} tokens of reasoning do not fit into max_tokens={room:,}"
 
 
 def _describe_untranslated(spec: ModelSpec, error: Exception) -> str | None:
-    """What litellm says of a setting without which it translates the others; None where it is no setting that it stumbles over."""
+    """What litellm says of a setting without which it translates the others; None where it is not a setting that it stumbles over."""
     for key, value in spec.sampling.items():
         if _try_body(spec, key) is None:
             continue
@@ -181,7 +181,7 @@ def _describe_same(one: ModelSpec, other: ModelSpec) -> str:
         if key in differing
     ]
     return (
-        f"{names[0]} and {names[1]} send the provider the same request, so that one model would be paid for twice and ranked as two "
+        f"{names[0]} and {names[1]} send the provider the same request, so one model would be paid for twice and ranked as two "
         f"({'; '.join(dict.fromkeys(how))}); name one of them, or in the models file say `{differing[0]}: null`"
     )
 

@@ -313,7 +313,7 @@ class ResponseDatabase:
         """Wait, without a connection, until fewer threads of this process write. Raises StoreError."""
         if not self._writers.acquire(timeout=self._patience_s):
             waited = format_count(ceil(self._patience_s), "second")
-            raise StoreError(f"cannot write to the response store {self.name}: others have been writing for {waited}")
+            raise StoreError(f"cannot write to the response store {self.name}: other processes have been writing for {waited}")
         try:
             yield
         finally:

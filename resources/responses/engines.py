@@ -33,7 +33,7 @@ def parse_database_url(location: str | Path) -> sa.URL:
     except (sa.exc.ArgumentError, ValueError):
         # The URL is not repeated: it may hold a password.
         raise ConfigError(
-            "the response store's URL is not readable; expected a file, sqlite:///FILE or postgresql://..."
+            "the response store's URL is not readable; allowed: a file, sqlite:///FILE or postgresql://..."
         ) from None
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername="postgresql+psycopg")
@@ -52,7 +52,7 @@ def create_engine_for(url: sa.URL, connects_within: int | None, patience_s: floa
     if url.get_backend_name() != "sqlite":
         given: dict[str, Any] = {}
         if connects_within:
-            # A server that is gone without a word is given up as soon on a connection that is there already.
+            # A server that is gone without a word is given up as soon on a connection that exists already.
             given = {"connect_timeout": connects_within, "tcp_user_timeout": connects_within * 1000}
         try:
             return sa.create_engine(url, pool_pre_ping=True, pool_timeout=min(patience_s, _PLACE_S), connect_args=given)

@@ -56,7 +56,7 @@ def export_responses(store: ResponseStore, path: Path, *, models: Iterable[str] 
 
 
 def import_responses(store: ResponseStore, path: Path) -> ImportResult:
-    """Add the responses of a file to the store; those whose request key is there already stay as they are.
+    """Add the responses of a file to the store; those whose request key exists already stay as they are.
 
     Raises:
         ConfigError: the suffix is none of `SUFFIXES`.

@@ -233,7 +233,7 @@ class GameDocumentStore(DatabaseStore):
 
         def work(connection: sa.Connection) -> bool:
             if read_documents_from(connection, kind) != seen:
-                raise DocumentChanged(f"a {kind} has changed meanwhile")
+                raise DocumentChanged(f"a {kind} was changed by another request")
             for one in versions:
                 _write_version_row(connection, kind, one, who, now)
             for one in (*versions, *statuses):
@@ -263,7 +263,7 @@ class GameDocumentStore(DatabaseStore):
 
         def work(connection: sa.Connection) -> bool:
             if read_documents_from(connection).revision(kind, document["id"]) != seen:
-                raise DocumentChanged(f"the {kind} {document['id']} has changed meanwhile")
+                raise DocumentChanged(f"the {kind} {document['id']} was changed by another request")
             if is_version:
                 _write_version_row(connection, kind, document, who, now)
             _write_status_row(connection, kind, document, who, now)

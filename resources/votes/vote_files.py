@@ -52,7 +52,7 @@ _MAY_DIFFER: Mapping[str, frozenset[str]] = {
 """Fields in which two records of one thing may differ: who asked or paired first does not matter, and more names are known later."""
 _OF_THE_STORE = frozenset({"voted_at", "reviewer_kind"})
 """Fields of a vote that no reviewer hands in."""
-_ALLOWED_AGAIN = {"vote": "one vote of a reviewer on a pair, of which the first stays, also when it was voided"}
+_ALLOWED_AGAIN = {"vote": "one vote of a reviewer on a pair, of which the first stays, even if it is void"}
 _CLOCKS_DIFFER_BY = timedelta(days=1)
 """How far ahead of this computer's clock a time of another one may be."""
 _LENGTH_OF_PAIR_ID = 32
@@ -233,7 +233,7 @@ class VoteImportResult(NamedTuple):
 
 
 def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) -> VoteImportResult:
-    """Add records in one transaction, all or none of them; what is there already with the same content stays as it is.
+    """Add records in one transaction, all or none of them; what exists already with the same content stays as it is.
 
     Raises SourceError, with file and line, for one that contradicts what is there, and for one that is about something that is neither there
     nor among the records.
@@ -286,7 +286,7 @@ def _filter_new(connection: sa.Connection, database: ResponseDatabase, kind: str
         content = _extract_content(line, line.record)
         if any(_extract_content(line, record) != content for record in earlier):
             raise _make_refusal(
-                line, f"{kind} {line.record[get_key_field(kind)]} is there already with other content", _ALLOWED_AGAIN.get(kind)
+                line, f"{kind} {line.record[get_key_field(kind)]} exists already with other content", _ALLOWED_AGAIN.get(kind)
             )
         if not earlier:
             known |= dict.fromkeys(keys, line.record)

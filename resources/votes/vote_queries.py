@@ -91,13 +91,13 @@ def build_audit_query(vote_id: str) -> sa.Select[Any]:
 def find_incomplete_reason(row: Mapping[str, Any]) -> str | None:
     """Why a row of the audit does not lead back to a run; None: it does."""
     if row["request_key"] is None:
-        return "the response came from a file of another tool: no request stands behind it"
+        return "the response came from a file of another tool and has no request"
     if row["run_id"] is not None:
         return None
     if is_computed(row["player"]):
         return "the response was computed from the data: no model was asked"
     if row["prompt_id"] is None:
-        return "the stored response is not in this store, and the pair came from a file that says nothing of runs"
+        return "the response is not in this store, and the file of the pair has no runs"
     return "the pair was made before runs were noted, or of a response that was stored before or came from a file"
 
 

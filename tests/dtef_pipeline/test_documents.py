@@ -38,7 +38,7 @@ def read(tmp_path: Path, text: str, members: dict[str, str] | None = None) -> Bo
         (
             "balls:\n- {name: 2026-13-01}\n",
             2,
-            "2026-13-01 is no date: month must be in 1..12; allowed: a date such as 2026-03-01",
+            "2026-13-01 is not a date: month must be in 1..12; allowed: a date such as 2026-03-01",
         ),
         ("balls: []\nnamed: '\x01'\n", 2, r"the character '\x01' is not allowed in YAML"),
         ("- balls\n", 1, "got ['balls']; allowed: a mapping with balls, named"),

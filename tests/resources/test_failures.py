@@ -65,7 +65,7 @@ def test_a_database_server_that_is_away_is_one_line_with_a_remedy() -> None:
     told = describe_error([ErrorLink("sqlalchemy.exc.OperationalError", said)], "/home")
     reason = 'connection to server at "h", port 1 failed: Connection refused'
     assert told == f"cannot use the database of Dagster that /home/dagster.yaml names: {reason}"
-    assert add_remedy(told, {}) == f"{told}; see whether that server runs, and whether its address, user and password are right"
+    assert add_remedy(told, {}) == f"{told}; check that the server runs and that its address, user and password are right"
 
 
 def test_what_nobody_expected_is_its_kind_and_one_line() -> None:
@@ -83,12 +83,12 @@ def test_what_nobody_expected_is_its_kind_and_one_line() -> None:
 @pytest.mark.parametrize(
     ("said", "remedy"),
     [
-        (f"cannot write /w/a: {os.strerror(errno.ENOSPC)}", "make room on that disk and start the same again"),
-        ("cannot write to the response store s: database or disk is full", "what is stored is kept"),
-        ("cannot use /w/a: Permission denied", "let this user write there, or name another place in DTEF_WAREHOUSE"),
-        ("attempt to write a readonly database", "let this user write there"),
-        ("disk I/O error", "see whether the disk is full or the folder is read-only"),
-        ("cannot use /w/a: file is not a database", "replace it with a backup, or name another place in DTEF_WAREHOUSE"),
+        (f"cannot write /w/a: {os.strerror(errno.ENOSPC)}", "free space on that disk and repeat the command"),
+        ("cannot write to the response store s: database or disk is full", "stored data is kept"),
+        ("cannot use /w/a: Permission denied", "give this user write access, or choose another place with DTEF_WAREHOUSE"),
+        ("attempt to write a readonly database", "give this user write access"),
+        ("disk I/O error", "check whether the disk is full or the folder is read-only"),
+        ("cannot use /w/a: file is not a database", "replace it with a backup, or choose another place with DTEF_WAREHOUSE"),
     ],
 )
 def test_where_the_disk_is_the_trouble_the_remedy_is_said(said: str, remedy: str) -> None:
@@ -105,12 +105,12 @@ def test_a_vague_error_of_sqlite_is_a_full_disk_where_the_disk_is_full(tmp_path:
     )
     assert "see whether" in add_remedy(said, places)
     monkeypatch.setattr("resources.failures.shutil.disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))
-    assert add_remedy(said, places).startswith(f"{said}; make room on that disk")
+    assert add_remedy(said, places).startswith(f"{said}; free space on that disk")
 
 
 def test_of_places_inside_each_other_the_innermost_is_named() -> None:
     told = add_remedy("cannot use /s/home/x: Permission denied", {"DTEF_WAREHOUSE": "/s", "DAGSTER_HOME": "/s/home"})
-    assert told.endswith("or name another place in DAGSTER_HOME")
+    assert told.endswith("or choose another place with DAGSTER_HOME")
 
 
 def test_what_a_terminal_would_obey_is_not_repeated() -> None:

@@ -175,7 +175,7 @@ def make(of: DocumentsOfKind, services: Services, given: object, who: str) -> di
 
 def _make_conflict(of: DocumentsOfKind, document_id: str) -> Problem:
     where = of.location(document_id)
-    return Problem(409, f"the {of.kind} {document_id} is there already; allowed: another id, or PUT {where} for a new version")
+    return Problem(409, f"the {of.kind} {document_id} exists already; allowed: another id, or PUT {where} for a new version")
 
 
 def change(

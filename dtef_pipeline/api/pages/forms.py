@@ -16,7 +16,7 @@ from dtef_pipeline.api.problems import Problem, answer_error
 
 
 async def read_form_lists(request: Request) -> dict[str, list[str]]:
-    """All values of every field of a form; what is no text is replaced."""
+    """All values of every field of a form; what is not text is replaced."""
     try:
         return parse_qs((await request.body()).decode("utf-8", "replace"), keep_blank_values=True, errors="replace")
     except ValueError:
@@ -139,7 +139,7 @@ def read_json(words: str) -> Any:
         there = f"before {rest!r}" if rest else "at the end of the text"
         raise Problem(422, f"no JSON in line {error.lineno}, column {error.colno}: {error.msg}, {there}") from None
     except UnicodeEncodeError:
-        raise Problem(422, "it has half a surrogate pair, which is no text") from None
+        raise Problem(422, "it has half a surrogate pair, which is not text") from None
     except ValueError as error:
         raise Problem(422, f"no JSON: {error}") from None
     except RecursionError:

@@ -84,7 +84,7 @@ def _parse_traits(words: str) -> tuple[dict[str, Any], list[str]]:
         if not (name and colon and value):
             faults.append(f"line {number}: got {line.strip()[:_SHOWN_OF_LINE]!r}; allowed: NAME: VALUE, such as risk: low")
         elif name in found:
-            faults.append(f"line {number}: {name[:_SHOWN_OF_LINE]!r} stands twice")
+            faults.append(f"line {number}: {name[:_SHOWN_OF_LINE]!r} occurs twice")
         found[name] = _parse_simple(value)
     return found, faults
 

@@ -84,7 +84,7 @@ def _list_members(plans: Plans) -> list[_Member]:
 
 
 def read_manifest_form(family: str, plans: Plans, form: TypedForm) -> dict[str, Any]:
-    """The manifest that a form stands for. What is no number stays as it was typed, for the check to refuse."""
+    """The manifest that a form stands for. What is not a number stays as it was typed, for the check to refuse."""
     found: dict[str, Any] = {"family": family}
     for one in _list_members(plans):
         if one.is_list:

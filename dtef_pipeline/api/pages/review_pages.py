@@ -197,7 +197,7 @@ def read_form(fields: Mapping[str, str]) -> FilledForm:
 
 
 def read_skipped(words: str) -> tuple[str, ...]:
-    """Ids between dots, each once; what is no id is left out."""
+    """Ids between dots, each once; what is not an id is left out."""
     ids = (one for one in words[-33 * MOST_SKIPPED :].split(".") if _PAIR_ID.fullmatch(one))
     return tuple(dict.fromkeys(ids))[-MOST_SKIPPED:]
 

@@ -133,7 +133,7 @@ def validate_snapshot(label: str) -> str:
 
 
 def require_unique(given: list[Listed]) -> list[Listed]:
-    """For validators of lists. Raises ValueError for what stands twice."""
+    """For validators of lists. Raises ValueError for what occurs twice."""
     if twice := [one for one, number in Counter(given).items() if number > 1]:
         raise ValueError(f"got {repr(twice[0])[:80]} more than once; allowed: each once")
     return given

@@ -79,7 +79,7 @@ def is_server_closing() -> bool:
 def find_resume_point(evaluations: EvaluationStore, queue_id: str, last_event_id: str | None) -> int | None:
     """The number after which a stream begins, given the header Last-Event-ID; None: the client has all there will ever be.
 
-    0, so from the start, where the header is no number or names no event. Raises UnknownEvaluation.
+    0, so from the start, where the header is not a number or names no event. Raises UnknownEvaluation.
     """
     header = (last_event_id or "").strip(" \t")
     number = int(header) if _EVENT_NUMBER.fullmatch(header) else 0

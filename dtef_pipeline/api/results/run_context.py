@@ -85,7 +85,7 @@ class RunContext(NamedTuple):
         return found
 
     def variants(self, selectors: Iterable[str]) -> Counter[str]:
-        """How many variants of each model the selectors stand for, by the name in tables. One that is not known any more stands for itself."""
+        """How many variants of each model the selectors stand for, by the name in tables. One that is no longer known stands for itself."""
         models, found = self.models, dict[str, str]()
         for selector in selectors:
             try:

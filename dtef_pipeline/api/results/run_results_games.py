@@ -95,7 +95,7 @@ class GamesResults(FamilyResults):
         return {(one,) for one in scores.filter(pc.equal(scores["status"], "scored"))["episode_id"].to_pylist()}
 
     def count_planned(self) -> dict[Hashable, int] | None:
-        """None where a scenario, a persona or a model is not known any more."""
+        """None where a scenario, a persona or a model is no longer known."""
         from assets.games.game_catalog import find_scenario_version, load_known_personas
 
         asks, config, key = self.run.run.asks, self.config, self.run.run.key

@@ -112,7 +112,7 @@ class RubricResults(FamilyResults):
         return [row for row in rows if row["level"] == MODEL_LEVEL and row["model"] in self.models]
 
     def count_planned(self) -> dict[Hashable, int] | None:
-        """None where prompts are not made yet, or a model is not known any more."""
+        """None where prompts are not made yet, or a model is no longer known."""
         prompts = self.run.rows("rubric_prompts")
         if not len(prompts):
             return None

@@ -52,10 +52,10 @@ from resources.warehouse import Warehouse
 EVERY_METRIC = "all"
 GAME_BOARD_COLUMNS = {
     "player": "Player under test: baseline/NAME, a model, or PERSONA@MODEL",
-    PERSONA_STATUS: "What its file says of the player's persona today: draft, approved or retired; empty without a persona",
+    PERSONA_STATUS: "Present status of the player's persona: draft, approved or retired; empty without a persona",
     PLAYED_COVERAGE: "Share of the games (seed, seat and opponent) of all players shown that the player has, 0-1",
     "interval": "95 % interval of mean, over seeds",
-    "baseline": "yes: a baseline, which plays for nothing and always alike",
+    "baseline": "yes: a baseline, which costs nothing and always plays alike",
 }
 
 
@@ -167,10 +167,10 @@ def _add_coverage(warehouse: Warehouse, frame: pd.DataFrame, games: str, snapsho
 def _describe_games(chosen: pd.DataFrame, frame: pd.DataFrame, games: str) -> Iterator[str]:
     """Whether the players are compared on the same games, and on all that they were to play."""
     if (frame[UNPLAYED_NOTE] != "").any():
-        yield "episodes that a budget ended are the long ones, rather: a mean of the others may differ from that of all"
+        yield "a budget tends to end long episodes, so the mean of the others may be biased"
     if games == OWN_GAMES:
         if (frame[PLAYED_COVERAGE] < 1).any():
-            yield "not all players have played the same games, so that their order is no comparison: --games shared makes one"
+            yield "the players have different games, so their ranks are not comparable: --games shared compares them on the same games"
         return
     yield "--games shared: only over games (seed, seat and opponent) that all players shown have in common"
     keys = ["league", "scenario"]

@@ -56,7 +56,7 @@ def _check(folder: Path | None) -> CheckReport:
     packs = check_packs(folder or Path(__file__).resolve().parents[3], own)
     lines = []
     for one in packs:
-        lines.append(f"{one.name}: {'not whole' if one.faults else 'whole'}{f' ({one.place})' if one.place else ''}")
+        lines.append(f"{one.name}: {'not complete' if one.faults else 'complete'}{f' ({one.place})' if one.place else ''}")
         lines += [f"  {fault}" for fault in one.faults]
     broken = sum(bool(one.faults) for one in packs)
     document = [{"scenario": one.name, "place": str(one.place or ""), "faults": list(map(str, one.faults))} for one in packs]
@@ -131,7 +131,7 @@ def _add_scenarios(file: Path, data: bytes, who: str | None) -> str:
         done = import_documents(SCENARIOS, settings, store, data, str(file), who or get_user_name())
         name = store.database.name
     added = ", ".join(format_count(count, kind.replace("_", " ")) for kind, count in done.added.items()) or "nothing"
-    return f"{name}: {added} added from {file}, {done.known:,} there already"
+    return f"{name}: {added} added from {file}, {done.known:,} stored before"
 
 
 def _add_personas(file: Path, data: bytes) -> str:
@@ -157,7 +157,7 @@ def _add_personas(file: Path, data: bytes) -> str:
     except OSError as error:
         raise ConfigError(f"{folder} cannot be made: {explain_missing_folder(folder, error)}") from error
     _write(files)
-    return f"{format_count(len(new), 'persona')} written to {folder}, {len(given) - len(new)} there already"
+    return f"{format_count(len(new), 'persona')} written to {folder}, {len(given) - len(new)} stored before"
 
 
 def _write(files: dict[Path, LineDocument]) -> None:

@@ -337,7 +337,7 @@ def play(options: PlayOptions) -> int:
     try:
         _play(game, seated, options, settings)
     except NoResponse as error:
-        say(f"error: {error}; what was answered is kept, and the same command goes on", err=True)
+        say(f"error: {error}; responses so far are kept, and the same command continues", err=True)
         code = 1
     except PlayerQuit:
         say("stopped before the end", err=True)

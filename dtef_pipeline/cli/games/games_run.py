@@ -60,10 +60,10 @@ def build_league_plans(options: GamesSettings, settings: Settings, models: Model
         and options.players
         and all(one.startswith(BASELINE_PREFIX) or one in ALL_BASELINES for one in options.players)
     ):
-        say(f"warning: --persona {', '.join(options.personas)} has no effect, as baselines play no personas", err=True)
+        say(f"warning: --persona {', '.join(options.personas)} has no effect, because baselines do not play personas", err=True)
     absent = list_absent_by_scenario(packs, options.players)
     for key, names in absent.items():
-        say(f"{key}: there is no {' and no '.join(names)}, left out", err=True)
+        say(f"{key}: left out, because it has no {' and no '.join(names)}", err=True)
     empty = [key for key, names in absent.items() if len(names) == len(set(options.players))]
     plans = {key: _plan(options, found, models, personas) for key, found in packs.items() if key not in empty}
     if not options.unapproved:
@@ -102,7 +102,7 @@ def _match_patterns(known: Sequence[str], patterns: Sequence[str], given_as: str
     for pattern in patterns:
         if not any(fnmatchcase(one, pattern) for one in known):
             raise ConfigError(
-                f"{given_as} {pattern.removeprefix('*/').removesuffix('/*')}: fits none; known: {list_nearest(pattern, known)}"
+                f"{given_as} {pattern.removeprefix('*/').removesuffix('/*')}: matches none; known: {list_nearest(pattern, known)}"
             )
     return [one for one in known if not patterns or any(fnmatchcase(one, pattern) for pattern in patterns)]
 
@@ -138,7 +138,7 @@ LEAGUE_ESTIMATE = {
     **PLANNED,
     "planned": "Texts to be written, in all episodes",
     "calls": "Requests to send: all that are not replayed, if each game continues with legal moves",
-    "calls_most": "Calls if every game lasts to its limit of turns, and every turn takes all the texts that it may",
+    "calls_most": "Calls if every game lasts to its limit of turns, and every turn takes all its retries",
     "response_tokens_most": "Tokens of the responses to the most calls, if each is as long as max_tokens of the model allows",
 }
 """By name, the columns of an estimate where games are played."""

@@ -241,7 +241,7 @@ def _describe_fits(frame: pd.DataFrame) -> Iterator[str]:
         facts = [f"{format_count(int(one['votes']), 'vote')}, {format_count(int(one['reviewers']), 'reviewer')}"]
         if pd.notna(one["longer_share"]):
             facts.append(
-                f"the longer text is preferred in {one['longer_share']:.3f}{_format_interval(one)} of those that are no ties"
+                f"the longer text is preferred in {one['longer_share']:.3f}{_format_interval(one)} of those that are not ties"
             )
         if pd.notna(one["flip_rate"]):
             facts.append(f"flip rate {one['flip_rate']:.3f}")
@@ -258,7 +258,7 @@ def _describe_limited_intervals(frame: pd.DataFrame) -> Iterator[str]:
     for row in noted.head(_NOTES_SHOWN).to_dict("records"):
         yield f"note: {format_group_label(row[name] for name in _GROUPED_BY)}: {row['note']}"
     if (more := len(noted) - _NOTES_SHOWN) > 0:
-        yield f"note: the same holds of {format_count(more, 'more fit')}; the column note has them"
+        yield f"note: {format_count(more, 'more fit')} have this note; see the column note"
 
 
 def _describe_choice(one: pd.Series[Any]) -> Iterator[str]:

@@ -222,7 +222,7 @@ def _format_judge_lines(judged: dict[str, Any]) -> Iterator[str]:
         return
     yield f"judged by {list_first_names([escape_terminal(one) for one in judged['judges']], _JUDGES_SHOWN)}"
     if judged["flip_rate"] is not None:
-        yield f"flip rate {judged['flip_rate']:.3f}: verdicts that did not survive the swap of the texts, and became ties"
+        yield f"flip rate {judged['flip_rate']:.3f}: verdicts that changed when the texts were swapped, and became ties"
     if judged["self_judged"]:
         votes = format_count(judged["self_judged"], "vote")
         yield f"{votes} self-judged: on a response of the judge's own maker; `no_own_judge: true` in the panel file leaves them out"
@@ -239,7 +239,7 @@ def _describe_length(length: LengthEffect) -> Iterator[str]:
         yield f"longer response: {longer.reason}"
         return
     ends = _format_ends(longer.low, longer.high) or f" ({longer.reason})"
-    yield f"the longer response is preferred in {longer.share:.3f}{ends} of {format_count(longer.votes, 'vote')} that are no ties"
+    yield f"the longer response is preferred in {longer.share:.3f}{ends} of {format_count(longer.votes, 'vote')} that are not ties"
 
 
 def _format_ends(low: float | None, high: float | None) -> str:

@@ -87,9 +87,7 @@ def _find_waiting_pairs(
     reviewer_id = judge_reviewer_id(spec)
     every = store.waiting(reviewer_id, len(store.pairs(family)), family)
     if taken := count_impersonated_pairs(store, reviewer_id, family):
-        say(
-            f"{spec.name}: {format_count(taken, 'pair')} left out: the vote of a person stands under this judge's id, {reviewer_id}"
-        )
+        say(f"{spec.name}: {format_count(taken, 'pair')} left out: a person's vote has this judge's id, {reviewer_id}")
     own = list_own_pairs(store, reviewer_id, own_servers)
     left_out = sum(one in own for one in every) if no_own_judge else 0
     waiting = [one for one in every if not (no_own_judge and one in own)][:most]
@@ -165,15 +163,17 @@ def _format_tally(tally: _Tally, pairs: int) -> list[str]:
     ]
     if tally.votes:
         found.append(
-            f"flip rate {tally.flipped / tally.votes:.3f}: {format_count(tally.flipped, 'verdict')} did not survive the swap of the texts, "
+            f"flip rate {tally.flipped / tally.votes:.3f}: {format_count(tally.flipped, 'verdict')} changed when the texts were swapped, "
             "and became ties"
         )
     if tally.decided:
         found.append(
             f"position: {tally.first / tally.decided:.3f} of {format_count(tally.decided, 'decision')} went to the text that was shown first "
-            "(.5: the place plays no part)"
+            "(.5: the position has no effect)"
         )
     if tally.unvoted:
         reasons_text = ", ".join(f"{reason} {number}" for reason, number in sorted(tally.unvoted.items()))
-        found.append(f"no vote on {format_count(sum(tally.unvoted.values()), 'pair')}, for want of a verdict: {reasons_text}")
+        found.append(
+            f"no vote on {format_count(sum(tally.unvoted.values()), 'pair')}, because there was no verdict: {reasons_text}"
+        )
     return found

@@ -66,7 +66,7 @@ def make_pairs(
         click.echo(f"{store.name}: {format_count(done.new, 'new pair')} of {format_count(done.responses, 'response')}")
     if not done.pair_ids:
         click.echo(
-            "Nothing is left to pair: each pair needs two players with different texts, names aside, on the same item and draw."
+            "Nothing is left to pair: each pair needs two players with different texts (ignoring names) on the same item and draw."
         )
 
 
@@ -170,7 +170,7 @@ def import_file(path: Path, responses: Path | None, prompts: Path | None, who: s
         by = who or get_user_name()
         done = _import_csv(store, path, responses, prompts, by) if is_csv else import_votes(store, path, by)
         added = ", ".join(format_count(count, kind) for kind, count in done.added.items()) or "nothing"
-        click.echo(f"{store.name}: {added} added from {path}, {done.known:,} there already")
+        click.echo(f"{store.name}: {added} added from {path}, {done.known:,} stored before")
 
 
 def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
@@ -227,7 +227,7 @@ def _print_table(
 
 
 def _require_person(store: VoteStore, reviewer: str) -> None:
-    """Raises ConfigError for what is no id of a person."""
+    """Raises ConfigError for what is not an id of a person."""
     try:
         refuse_judge(store.database, read_id("--reviewer", reviewer), "--reviewer")
     except BallotError as error:

@@ -54,11 +54,9 @@ def refuse_replacing(lost: Sequence[ItemLoss], spec: SuiteSpec) -> None:
     """Raises ConfigError where items would be lost."""
     if not lost:
         return
-    another = (
-        "--part NAME gives this one another name" if spec.layout == INTERVIEW_LAYOUT else "--suites gives it a suite of its own"
-    )
+    another = "--part NAME gives it another name" if spec.layout == INTERVIEW_LAYOUT else "--suites gives it a suite of its own"
     more = f"; so would {format_count(len(lost) - 1, 'other part')}" if lost[1:] else ""
-    first = f"{lost[0].source.key} is the part of {lost[0].earlier}: {lost[0]} of it would be lost to {lost[0].source.path}"
+    first = f"{lost[0].source.key} was added from {lost[0].earlier}: {lost[0].source.path} would remove {lost[0]} of it"
     raise ConfigError(f"{first}{more}: {another}, --replace replaces it")
 
 
@@ -277,5 +275,5 @@ QA_FILES = FamilyFiles(
     notes=ITEM_NOTES,
     counted_rows={"qa_responses": "response"},
     stage="qa_items",
-    next_step="`dtef qa run --estimate` says what asking would cost, `dtef qa run --model MODEL` asks",
+    next_step="`dtef qa run --estimate` prints the cost, `dtef qa run --model MODEL` asks a model",
 )

@@ -101,7 +101,7 @@ def warn_extra_judgements(
     if found:
         summary_text = list_first_names([f"{model} ({number:,})" for model, number in found.most_common()], _OTHERS_NAMED)
         judged = f"{format_count(found.total(), 'judgement')} of stored responses of models that are not named"
-        say(f"note: the judge is asked for all that is stored of a part, also for {judged}: {summary_text}", err=True)
+        say(f"note: the judge judges all stored responses of a part, including {judged}: {summary_text}", err=True)
 
 
 def refuse_empty_filter(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> None:
@@ -172,7 +172,7 @@ def _summarize_run(given: RunContextOfCommand, keys: Sequence[str], _: StagesRun
 
 def _describe_uncounted(found: DryRun) -> Iterator[str]:
     if waiting := sum(found.said["not_looked_up"]):
-        summary_text = f"{format_count(waiting, 'question')} for which nothing was looked up yet"
+        summary_text = f"{format_count(waiting, 'question')} without a look-up"
         yield f"not counted: {summary_text}; `dtef qa run --retriever remote` without --model asks the server"
 
 

@@ -137,7 +137,7 @@ def _ask_questions(given: SocioscopeInput, options: QaSettings, specs: Sequence[
         click.echo(f"\n{spec.name}")
         answers = tuple(one for variant, one in stored if variant == spec.variant)
         if all(one.score.status in _WITHOUT_ANSWER for one in answers):
-            say(f"error: {spec.name}: no answer of it is stored, and no results are written", err=True)
+            say(f"error: {spec.name}: no stored answers, so no results are written", err=True)
             code = 1
             continue
         facts = {"model": spec.name, "model_variant": spec.variant, "snapshot": options.snapshot, **_describe_how(how)}

@@ -33,10 +33,10 @@ def warn_of_gone_files(warehouse: Warehouse, folders: Sequence[Path], there: Seq
     same = {file.content_hash: file for file in there}
     for file in gone[:_GONE_NAMED]:
         if (new := same.get(file.content_hash)) is None:
-            yield f"warning: {file.blueprint}: its file {file.path} is gone; it stays known with its results: {file.removal} takes it away"
+            yield f"warning: {file.blueprint}: its file {file.path} no longer exists; its results stay until {file.removal}"
         else:
             yield (
-                f"warning: {file.blueprint}: its file {file.path} is gone, and {new.blueprint} holds the same: a run of "
+                f"warning: {file.blueprint}: its file {file.path} is gone, and {new.blueprint} has the same content: a run of "
                 f"{new.blueprint} finds the stored responses, and {file.removal} takes the earlier name away"
             )
     if len(gone) > _GONE_NAMED:
@@ -51,7 +51,7 @@ def warn_of_gone_in_check(folders: Sequence[Path]) -> Iterator[str]:
     try:
         yield from warn_of_gone_files(Warehouse(place), folders)
     except (DtefError, OSError) as error:
-        yield f"warning: it is not known which blueprints were added from here: {error}"
+        yield f"warning: the list of blueprints added from here cannot be read: {error}"
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _find_shared_ids(files: Iterable[tuple[str, str]]) -> dict[str, str]:
     for key, path in files:
         of_id[key].append(path)
     return {
-        path: f"the id {key} is also that of {', '.join(one for one in same if one != path)}; rename one of them"
+        path: f"the id {key} also belongs to {', '.join(one for one in same if one != path)}; rename one of them"
         for key, same in of_id.items()
         if len(same) > 1
         for path in same
@@ -142,7 +142,7 @@ def _summary(checked: Sequence[CheckedFile]) -> Iterator[str]:
     yield f"found: {', '.join(counts) or 'nothing'}"
     broken = sum(any(finding.level == "error" for finding in one.read.findings) for one in checked)
     if broken:
-        yield f"{format_count(broken, 'file')} cannot be run until the errors are mended"
+        yield f"{format_count(broken, 'file')} cannot be run until the errors are corrected"
 
 
 def _count_findings(level: str, number: int) -> str:
@@ -201,7 +201,7 @@ def _describe_broken(files: Sequence[RubricFile], broken: Mapping[str, str], kno
     if not broken:
         return
     earlier = [file.blueprint for file in files if file.path in broken and file.blueprint in known]
-    kept = f"; as they were before, these stay known: {list_first_names(earlier, _PARTS_NAMED)}" if earlier else ""
+    kept = f"; their earlier versions stay: {list_first_names(earlier, _PARTS_NAMED)}" if earlier else ""
     number = f"{format_count(len(broken), 'file')} with errors {'was' if len(broken) == 1 else 'were'} not added"
     yield f"{number}{kept}; `dtef rubric check` lists all that is wrong, `dtef rubric add --skip-broken` leaves broken parts out"
 
@@ -213,12 +213,12 @@ def _describe_left_out_parts(warehouse: Warehouse, keys: Sequence[str]) -> Itera
         rows = warehouse.read_or_empty("rubric_findings", columns=["level", "code", "place"], blueprint=key).to_pylist()
         broken = [f"{row['place']} ({row['code']})" for row in rows if is_left_out_for(row["level"], row["code"])]
         if broken:
-            yield f"warning: {key}: left out, since broken: {list_first_names(broken, _PARTS_NAMED)}; `dtef rubric check` says why"
+            yield f"warning: {key}: left out because of errors: {list_first_names(broken, _PARTS_NAMED)}; `dtef rubric check` says why"
         if any(row["code"] in TO_BE_NAMED for row in rows):
             nobody.append(key)
     if nobody:
         yield (
-            f"warning: it is not known whom these ask: {list_first_names(nobody, _PARTS_NAMED)}; give the folder of collections with "
+            f"warning: the models of these are not known: {list_first_names(nobody, _PARTS_NAMED)}; give the folder of collections with "
             "--models-dir, or name models with --model when you run them"
         )
 
@@ -246,7 +246,7 @@ def _build_row(warehouse: Warehouse, key: str, path: str) -> dict[str, Any]:
 
 def _describe_remaining(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
     if there := [file.path for file in BLUEPRINT_NOTES.all(warehouse) if file.blueprint in keys and not file.is_gone]:
-        yield f"files stay, and adding their folder adds them again: {list_first_names(there, _PARTS_NAMED)}"
+        yield f"the files stay, so adding their folder adds them again: {list_first_names(there, _PARTS_NAMED)}"
 
 
 RUBRIC_FILES = FamilyFiles(
@@ -259,5 +259,5 @@ RUBRIC_FILES = FamilyFiles(
     notes=BLUEPRINT_NOTES,
     counted_rows={"rubric_responses": "response", "rubric_judgements": "judgement"},
     stage="rubric_blueprints",
-    next_step="`dtef rubric run --estimate` says what asking would cost, `dtef rubric run` asks",
+    next_step="`dtef rubric run --estimate` prints the cost, `dtef rubric run` asks the models",
 )

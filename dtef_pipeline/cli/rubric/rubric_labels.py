@@ -41,7 +41,7 @@ def sample(
     per_model: int | None,
     show_names: bool,
 ) -> None:
-    """Raises ConfigError where the file is there already, and where there is nothing to label."""
+    """Raises ConfigError where the file exists already, and where there is nothing to label."""
     if out.exists():
         raise ConfigError(f"{out} exists already and may be filled in; allowed: a new file")
     if len(snapshots) > 1:
@@ -82,7 +82,7 @@ def sample(
     )
     if n_hidden := int((found.sheet["hidden"] > 0).sum()):
         say(
-            f"names that would say who wrote a text are hidden in {format_count(n_hidden, 'row')}, as [model], [company] or [provider]"
+            f"names that would reveal an author are hidden in {format_count(n_hidden, 'row')}, as [model], [company] or [provider]"
         )
     say(f"fill in class ({', '.join(_list_short_classes())}) and author, reason if you like; then `dtef import labels {out}`")
 
@@ -123,7 +123,7 @@ def import_sheet(sheet: Path, author: str | None) -> None:
     if new:
         say(
             "`dtef rubric board --refresh` corrects the boards by them; `with_labels: true` in the section `rubric` of the panel file "
-            "scores with them in the judges' place"
+            "uses them instead of judges"
         )
 
 
@@ -173,7 +173,7 @@ def _read_known_classes(warehouse: Warehouse, labels: pd.DataFrame) -> pd.DataFr
     """As of the last roll-up; nothing where there was none since the first import."""
     rows = pd.DataFrame(warehouse.rows("rubric_known_classes").to_pandas())
     if len(labels) and rows.empty:
-        say("how judges do on these is shown after `dtef rubric board --refresh`")
+        say("the judges' agreement with these is shown after `dtef rubric board --refresh`")
     return rows
 
 
@@ -184,7 +184,7 @@ def _draw_lines(draws: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) 
     sizes, done = of_draw.groupby("draw_id")["has"].size(), of_draw.groupby("draw_id")["has"].sum()
     for name, own in draws.groupby("draw_id", sort=False):
         n_items, n_has = int(sizes[name]), int(done[name])
-        state = "" if own["imported"].iloc[0] else "; not counted, as nothing of it was imported"
+        state = "" if own["imported"].iloc[0] else "; not counted, because no label of it was imported"
         yield (
             f"draw {name}: {int(own['drawn'].sum()):,} of {format_count(len(own), 'prompt')} {_CAN_BE_LABELLED}, "
             f"{n_has:,} of {format_count(n_items, 'item')} labelled{state}"

@@ -41,7 +41,7 @@ def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> It
     responses = _read_snapshot_rows(warehouse, "rubric_responses", ["model", "status"], keys, snapshot)
     for model, status in responses.groupby("model")["status"]:
         if empty := int((status == "empty").sum()):
-            yield f"warning: {model}: {format_count(empty, 'response')} of {len(status):,} blank, and so unscored"
+            yield f"warning: {model}: {format_count(empty, 'response')} of {len(status):,} blank, so they have no score"
     asked = pa.concat_tables([warehouse.read_or_empty("rubric_extractions", columns=["reason"], blueprint=key) for key in keys])
     if lacking := len(asked) - asked["reason"].null_count:
         yield f"warning: key points of {format_count(lacking, 'ideal answer')} could not be extracted: only similarity counts there"
@@ -59,7 +59,7 @@ def describe_removed_summaries(keys: Sequence[str]) -> Iterator[str]:
         yield (
             f"warning: the summaries and grades of {format_count(len(keys), 'blueprint')} "
             f"({list_first_names(keys, _BLUEPRINTS_NAMED)}) were of other "
-            "responses, scores or criteria, or by an analyst that is not known any more, and no analyst is named, so they were taken "
+            "responses, scores or criteria, or by an analyst that is no longer known, and no analyst is named, so they were taken "
             "away; `analysts: [MODEL]` in the section `rubric` of the panel file asks again, or replays what is stored"
         )
 
@@ -170,7 +170,7 @@ def _summarize_run(given: RunContextOfCommand, keys: Sequence[str], running: Sta
 
 def _describe_assumptions(found: DryRun) -> Iterator[str]:
     if lacking := sum(row.calls for row in found.counts.list_sorted_rows() if row.name.endswith(FOR_KEY_POINTS)):
-        yield f"{format_count(lacking, 'ideal answer')} yet to be read for key points, taken to have {USUAL_POINTS} points each"
+        yield f"{format_count(lacking, 'ideal answer')} without extracted key points, assumed to have {USUAL_POINTS} each"
 
 
 RUBRIC_RUN = FamilyRun(

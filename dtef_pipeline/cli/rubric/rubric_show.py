@@ -129,7 +129,7 @@ RUN_COMPARISON_COLUMNS = {
     "other_score": "Mean hybrid score of the pairs in A, 0-1",
     "score": "Mean hybrid score of the pairs in B, 0-1",
     "n_prompts": "Prompts with a pair",
-    "n_pairs": "Prompts as one variant answered them in both runs",
+    "n_pairs": "Pairs of a prompt and a variant with responses in both runs",
     "p_adjusted": "Probability of so large a difference by chance, adjusted over the models (Holm)",
     "moved_model": "Model that moved most on the prompt",
     "model_difference": "Its mean hybrid score on the prompt in B less that in A",
@@ -168,14 +168,14 @@ def compare(
 def _describe_unchecked_models(models: pd.DataFrame, fail_on: str) -> Iterator[str]:
     """Of which models `--fail-on` says nothing, however much worse they are."""
     if not len(models):
-        yield f"--fail-on {fail_on} says nothing: no model has a score for the same prompt in both runs"
+        yield f"--fail-on {fail_on} has no effect: no model has a score for the same prompt in both runs"
         return
     few = models[models["n_prompts"] < MIN_CLUSTERS]
     if len(few):
         counts = zip(few["model"], few["n_prompts"].tolist(), strict=True)
         who = [f"{model} ({format_count(n, 'prompt')})" for model, n in counts]
         among = f"at least {format_count(MIN_CLUSTERS, 'prompt')} in both runs are needed to show a {fail_on}"
-        yield f"--fail-on {fail_on} says nothing about {list_first_names(who, _MODELS_NAMED)}: {among}"
+        yield f"--fail-on {fail_on} does not cover {list_first_names(who, _MODELS_NAMED)}: {among}"
 
 
 def _pair(
@@ -247,7 +247,7 @@ def _describe_other_differences(warehouse: Warehouse, blueprint: str, pair: tupl
         return
     differ = [words for name, words in _HASHES.items() if rows[0][0][name] != rows[1][0][name]]
     if differ:
-        yield f"{', '.join(differ)} differ between the two runs, so a difference need not be the models' own"
+        yield f"{', '.join(differ)} differ between the two runs, so a difference may not come from the models"
 
 
 _SCORES_SHOWN = ("hybrid", "coverage", "similarity")

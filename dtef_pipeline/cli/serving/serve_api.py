@@ -31,9 +31,7 @@ _LARGEST_HEADERS = 64_000
 _MOST_CONNECTIONS = 500
 """Streams of events included; a service has 1,024 open files by default."""
 _LOOPBACK_NAME = "localhost"
-_IN_THE_CLEAR = (
-    "others can reach this address, and tokens are sent in the clear: put a proxy with TLS in front (docs/how-to/operate.md)"
-)
+_IN_THE_CLEAR = "other computers can reach this address, and tokens are sent unencrypted: put a proxy with TLS in front (docs/how-to/operate.md)"
 
 
 class _AnnouncingServer(uvicorn.Server):
@@ -150,7 +148,7 @@ def _open_socket(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         found = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
-        raise ConfigError(f"--host {host[:80]!r} is no address of this computer: {error}") from error
+        raise ConfigError(f"--host {host[:80]!r} is not an address of this computer: {error}") from error
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(place)
@@ -168,7 +166,7 @@ def _format_address(host: str, port: int) -> str:
 
 def _describe_login(address: str, tokens: Path | None, is_open: bool) -> str:
     how = (
-        "open to everybody on this computer, who may do everything (--dev)"
+        "open to all users of this computer, who may do everything (--dev)"
         if is_open
         else f"log in at {address}/login, or send Authorization: Bearer TOKEN, with a token of {tokens}"
     )

@@ -31,7 +31,7 @@ def add(name: str, role: str) -> None:
         if any(one.name == name for one in held):
             raise ConfigError(f"{path}: {name!r} has a token already; use another name, or first: dtef tokens {name} --remove")
         _write(path, [*held, _make_holder(name, role, token)])
-    click.echo(f"the token of {name}, {role}; it is shown this once, and {path} keeps its hash:", err=True)
+    click.echo(f"the token of {name}, {role}; it is shown only now, and {path} keeps its hash:", err=True)
     click.echo(token)
 
 
@@ -51,7 +51,7 @@ def remove(name: str) -> None:
             known = ", ".join(one.name for one in held) or "nobody"
             raise ConfigError(f"{path}: {name[:80]!r} has no token; names with a token: {known}")
         _write(path, left)
-    click.echo(f"the token of {name} is refused from now on")
+    click.echo(f"the token of {name} is no longer valid")
 
 
 def _require_token_file() -> Path:

@@ -77,7 +77,7 @@ def _describe_unread(connection: duckdb.DuckDBPyConnection, snapshot: str, given
             continue
         quoted = model.replace("'", "''")
         share, little = (
-            ("none", ", so that its scores say little") if unread == answered else (f"only {answered - unread:,}", "")
+            ("none", ", so its scores are unreliable") if unread == answered else (f"only {answered - unread:,}", "")
         )
         texts = (
             f"SELECT DISTINCT reason, response FROM scores JOIN predictions USING ({', '.join(SAME_RESPONSE)}) "
@@ -143,7 +143,7 @@ def report_after_run(given: RunContextOfCommand) -> bool:
         by = ["model", "model_variant", *(["purpose"] if len(asked.conditions) > 1 else [])]
         used = load_costs(connection, SURVEY_CALL_TABLES, by, only=rounds, snapshot=asked.snapshot, variants=variants)
         report_lines = [
-            f"snapshot {asked.snapshot}, {', '.join(rounds)}, these models: {counts}, over all runs and segments so far",
+            f"snapshot {asked.snapshot}, {', '.join(rounds)}, these models: {counts} predictions, over all runs and segments so far",
             *_format_costs(used),
         ]
         # One look at all levels: each board by itself would look up and draw anew what they share.

@@ -127,7 +127,7 @@ def _explain_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: Surve
     if by == "context" and len(chosen.context_levels) == 1:
         (only,) = chosen.context_levels
         return f"--by context compares context levels, and --context {only} leaves only one: leave --context out"
-    filtered = f" (only {given} was looked at: other scores may have it)" if given else ""
+    filtered = f" (only {given} was searched; other scores may have it)" if given else ""
     return f"nothing to show by {by}: it needs {needed}{filtered}"
 
 
@@ -147,5 +147,5 @@ SURVEY_COMMANDS = CommandFamily(
     PUBLISHED,
     show=show,
     until_then=" `dtef board --snapshot LABEL` shows the scores of each of them now.",
-    nothing_watched="only baselines are scored, and they do not drift; segments of people who gave no answer are not looked at",
+    nothing_watched="only baselines are scored, and they do not drift; segments of people who gave no answer are ignored",
 )

@@ -205,10 +205,10 @@ class _Round:
         self.found = read_stored_round(self.warehouse, self.survey.round)
         yield from summary(self.found, time.monotonic() - self.started)
         if self.registered.retired:
-            retired = f"retired {format_count(len(self.registered.retired), 'segment')} that the round no longer has"
+            retired = f"removed {format_count(len(self.registered.retired), 'segment')} that the round no longer has"
             yield f"  warning: {retired}: {', '.join(self.registered.retired)}"
         if self.registered.changes is not None:
-            yield f"  since it was ingested last: {self.registered.changes}"
+            yield f"  changes since the last ingest: {self.registered.changes}"
         before = self.before.design_effect if self.before else 1
         yield from design_effect(before, self.registered.source.design_effect, self.options["design_effect"])
 

@@ -84,17 +84,15 @@ def _after(given: RunContextOfCommand, _: Sequence[str], running: StagesRun) -> 
         with keep_terminal():
             all_answered = report_after_run(given)
     if given.beside.no_roll_ups:
-        say(
-            "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef board --refresh`, or the next run"
-        )
+        say("no roll-ups: `dtef board --refresh` or the next run updates boards, costs, drift of models and the report")
     return AfterRun(_warn_of_superseded(running.outcome.superseded), exit_code=0 if all_answered else SOME_MODEL_SILENT)
 
 
 def _warn_of_superseded(number: int) -> Iterator[str]:
     if number:
         yield (
-            f"warning: {format_count(number, 'earlier prediction')} answered prompts that are made in another way now, so no longer "
-            "in the tables; the raw responses stay in the response store, and the earlier options bring them back"
+            f"warning: {format_count(number, 'earlier prediction')} answered prompts that have changed and are no longer "
+            "in the tables; the raw responses stay in the response store, and the earlier options restore them"
         )
 
 
@@ -104,7 +102,7 @@ def _describe_assumptions(found: DryRun) -> Iterator[str]:
     if found.foreseen:
         names = list_first_names(list(found.foreseen), _UNKNOWN_LENGTHS_NAMED, "; ")
         yield (
-            f"No reply of {names} is known yet: its length follows from what is asked for, such as "
+            f"No reply of {names} is known yet: its length is estimated from the request, such as "
             "the number of options, without tokens of reasoning. Later estimates use the mean of stored responses."
         )
 

@@ -83,7 +83,7 @@ def build_strategy_rows(pack: Pack, answers: pa.Table, snapshot: str, options: S
     """STRATEGY_VALUES of the baselines of a pack and of all players of `answers`, rows of `decision_answers` of one snapshot.
 
     Only rows of the pack's version and settings count. Empty where the scenario has no decision points. Raises ConfigError for a `fill` that
-    is no baseline with a strategy.
+    is not a baseline with a strategy.
     """
     scenario, manifest, truth = pack.scenario, pack.manifest, truth_id(pack.manifest)
     if not has_decision_points(scenario):
@@ -101,7 +101,7 @@ def build_strategy_rows(pack: Pack, answers: pa.Table, snapshot: str, options: S
 
 
 def require_fill(pack: Pack, fill: str | None) -> None:
-    """Raises ConfigError where `fill` is no baseline of the scenario that has a strategy."""
+    """Raises ConfigError where `fill` is not a baseline of the scenario that has a strategy."""
     known = pack.scenario.strategies if has_decision_points(pack.scenario) else {}
     if fill is not None and fill not in known:
         raise ConfigError(f"{pack.name}: fill {fill!r}: allowed: {list_nearest(fill, known)}")

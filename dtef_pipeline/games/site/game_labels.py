@@ -12,7 +12,7 @@ from dtef_pipeline.games.personas import BASELINE_PREFIX, NO_PERSONA, Persona
 
 
 class GameDocuments(NamedTuple):
-    """Documents that say in words what was played; results of what is not known any more are shown without them."""
+    """Documents that say in words what was played; results of what is no longer known are shown without them."""
 
     manifests: Mapping[str, ScenarioManifest] = MappingProxyType({})
     """Scenarios by id."""

@@ -225,14 +225,14 @@ class _RowReader:
         name = name.removeprefix(IMPORTED) if isinstance(name, str) else name
         if not isinstance(name, str) or not _MODEL_NAME.fullmatch(name) or not name.isprintable():
             allowed = "a name without blanks, commas and =; for rows that name no model, --model NAME"
-            raise RowFault("model", "model is no name of a model", found=name, allowed=allowed)
+            raise RowFault("model", "model is not a name of a model", found=name, allowed=allowed)
         return name
 
     def _find_first_draw(self, values: Mapping[str, Any], model: str, item: str, number: int) -> int:
         if (draw := values.get("draw")) is not None:
             if type(draw) is not int or not 0 <= draw <= _MOST_DRAWS:
                 raise RowFault(
-                    "draw", "draw is no number of a draw", found=draw, allowed=f"a whole number from 0 to {_MOST_DRAWS:,}"
+                    "draw", "draw is not a number of a draw", found=draw, allowed=f"a whole number from 0 to {_MOST_DRAWS:,}"
                 )
             return draw
         if not self._rules.repeats_are_draws:
@@ -245,20 +245,22 @@ class _RowReader:
         if (there := self._seen.setdefault((one.model, one.item_id, one.draw), here)) != here:
             found = f"draw {one.draw} of {one.item_id} by {one.model}, as in line {there}"
             allowed = "each draw once: number them in `draw`, list them in `samples`, or give --repeats-are-draws"
-            raise RowFault("duplicate", "the same answer stands twice", found=found, allowed=allowed)
+            raise RowFault("duplicate", "the same answer occurs twice", found=found, allowed=allowed)
 
 
 def _read_texts(values: Mapping[str, Any]) -> list[str]:
     """The texts of a row, one per draw."""
     if (samples := values.get(SAMPLES_KEY)) is not None:
         if not isinstance(samples, list) or not samples or not all(isinstance(one, str) for one in samples):
-            raise RowFault("text", f"{SAMPLES_KEY} is no list of texts", found=samples, allowed="a list of texts, one per draw")
+            raise RowFault(
+                "text", f"{SAMPLES_KEY} is not a list of texts", found=samples, allowed="a list of texts, one per draw"
+            )
         return samples
     name = next((one for one in ANSWER_UNDER if one in values), None)
     if name is None or not isinstance(values[name], str):
         found = sorted(map(str, values)) if name is None else values[name]
         allowed = f"a text under {', '.join(ANSWER_UNDER)}, also an empty one; or a list of texts under {SAMPLES_KEY}"
-        raise RowFault("text", "the row has no text" if name is None else f"{name} is no text", found=found, allowed=allowed)
+        raise RowFault("text", "the row has no text" if name is None else f"{name} is not text", found=found, allowed=allowed)
     return [values[name]]
 
 

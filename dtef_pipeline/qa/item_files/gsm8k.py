@@ -70,5 +70,5 @@ def _split_answer(answer: str) -> tuple[str, str]:
         found = f"{answer.count(FINAL_MARK)} of them"
         raise RowFault("mark", f"the answer does not hold {FINAL_MARK} once", found=found, allowed=_ALLOWED_ANSWER)
     if not _STATED_NUMBER.fullmatch(stated):
-        raise RowFault("number", f"what follows {FINAL_MARK} is no number", found=stated, allowed=_ALLOWED_ANSWER)
+        raise RowFault("number", f"what follows {FINAL_MARK} is not a number", found=stated, allowed=_ALLOWED_ANSWER)
     return working.strip(), stated.replace(",", "").replace("$", "").replace("\u2212", "-")

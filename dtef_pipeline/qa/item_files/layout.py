@@ -124,29 +124,29 @@ def require_path(path: Path) -> Path:
 
 
 def require_mapping(row: SourceRow, needed: Iterable[str]) -> Mapping[str, Any]:
-    """The values of a row by their names. Raises RowFault for a row that is no mapping, and for a name that stands twice."""
+    """The values of a row by their names. Raises RowFault for a row that is not a mapping, and for a name that occurs twice."""
     if not isinstance(row.values, dict):
-        raise RowFault("no_object", "the row is no object", found=row.values, allowed=f"an object with {', '.join(needed)}")
+        raise RowFault("no_object", "the row is not an object", found=row.values, allowed=f"an object with {', '.join(needed)}")
     if isinstance(row.values, DoubledKeys):
-        raise RowFault("doubled_key", "a key stands twice", found=row.values.doubled, allowed="each key once")
+        raise RowFault("doubled_key", "a key occurs twice", found=row.values.doubled, allowed="each key once")
     return row.values
 
 
 def require_text(values: Mapping[str, Any], *names: str) -> str:
-    """The text under the first of the names that is there. Raises RowFault for what is no text, or a blank one."""
+    """The text under the first of the names that is there. Raises RowFault for what is not text, or a blank one."""
     name = next((name for name in names if name in values), names[0])
     if name not in values:
         raise RowFault("missing", f"{name} is missing", found=sorted(map(str, values)), allowed=f"a row with {name}")
     text = values[name]
     if not isinstance(text, str) or not text.strip():
-        raise RowFault("text", f"{name} is no text", found=text, allowed="a text that is not blank")
+        raise RowFault("text", f"{name} is not text", found=text, allowed="a text that is not blank")
     return require_readable(text, name)
 
 
 def require_readable(text: str, what: str) -> str:
     """The text. Raises RowFault for one with what no text can hold."""
     if has_invalid_text(text):
-        raise RowFault("encoding", f"{what} holds what is no UTF-8 text", found=text, allowed="UTF-8 without NUL")
+        raise RowFault("encoding", f"{what} holds what is not UTF-8 text", found=text, allowed="UTF-8 without NUL")
     return text
 
 
@@ -157,7 +157,7 @@ def number_row(row: SourceRow, values: Mapping[str, Any]) -> str:
         return str(row.number)
     value = values[name]
     if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip() or has_invalid_text(str(value)):
-        raise RowFault("id", f"{name} is no id", found=value, allowed="a whole number or a text")
+        raise RowFault("id", f"{name} is not an id", found=value, allowed="a whole number or a text")
     return str(value).strip()
 
 
@@ -166,12 +166,12 @@ def read_part_name(text: object, fallback: str) -> str:
     if text is None or (isinstance(text, str) and not text.strip()):
         return fallback
     if not isinstance(text, str) or not text.strip().isprintable() or len(text) > _LONGEST_PART_NAME:
-        raise RowFault("part", "the subject is no name", found=text, allowed="one line of at most 100 characters")
+        raise RowFault("part", "the subject is not a name", found=text, allowed="one line of at most 100 characters")
     return text.strip()
 
 
 def read_options(values: object) -> tuple[str, ...]:
-    """The options of a row. Raises RowFault for what is no list of 2 to 10 texts."""
+    """The options of a row. Raises RowFault for what is not a list of 2 to 10 texts."""
     allowed = f"a list of texts, {FEWEST_OPTIONS} to {MOST_OPTIONS} of them"
     if not isinstance(values, (list, tuple)) or not all(isinstance(option, str) for option in values):
         raise RowFault("options", "the options are no list of texts", found=values, allowed=allowed)

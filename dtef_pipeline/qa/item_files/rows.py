@@ -31,7 +31,7 @@ class SourceRow(NamedTuple):
     """One row of a file."""
 
     number: int
-    """From 0, in the file; a header is no row. Of lines of JSON: the line."""
+    """From 0, in the file; a header is not a row. Of lines of JSON: the line."""
     line: int | None
     """Line in which it begins, from 1; None: the file has no lines."""
     values: Any
@@ -39,7 +39,7 @@ class SourceRow(NamedTuple):
 
 
 class DoubledKeys(dict[str, Any]):
-    """A JSON object in which a key stands twice."""
+    """A JSON object in which a key occurs twice."""
 
     doubled: str
 
@@ -125,7 +125,7 @@ def _read_csv_cells(path: Path, log: ItemLog) -> Iterator[tuple[int, list[str]]]
         except StopIteration:
             return
         except csv.Error as error:
-            text = "a row that is no CSV; is a quotation mark never closed?"
+            text = "a row that is not CSV; is a quotation mark never closed?"
             log.error(RowFault("csv", text, found=str(error), allowed="cells of at most 131,072 characters"), path, line)
             yield line, []
         else:

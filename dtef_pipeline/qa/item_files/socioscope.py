@@ -181,7 +181,7 @@ class _PairReader:
 
     def _read_answers(self, answers: object, item: QaItem) -> Iterator[GivenAnswer]:
         if not isinstance(answers, list | None):
-            fault = RowFault(ANSWERS_CODE, "answers is no list", found=answers, allowed=f"a list of {_ANSWER_ALLOWED}")
+            fault = RowFault(ANSWERS_CODE, "answers is not a list", found=answers, allowed=f"a list of {_ANSWER_ALLOWED}")
             self._log.error(fault, self._path, item.source_line, item.item_id)
             return
         for number, answer in enumerate(answers or ()):
@@ -198,21 +198,21 @@ def _require_question(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise RowFault(
             "question",
-            "question is no object",
+            "question is not an object",
             found=value,
             allowed="an object with text, type, metric and, to pick from, options",
         )
     if isinstance(value, DoubledKeys):
-        raise RowFault("doubled_key", "a key of the question stands twice", found=value.doubled, allowed="each key once")
+        raise RowFault("doubled_key", "a key of the question occurs twice", found=value.doubled, allowed="each key once")
     return value
 
 
 def _read_metric_text(value: object) -> str:
-    """The metric as text: what is no text in the file is JSON. Whether it can be read is for its scorer to say."""
+    """The metric as text: what is not text in the file is JSON. Whether it can be read is for its scorer to say."""
     if isinstance(value, str):
         return require_readable(value, "metric")
     if isinstance(value, DoubledKeys):
-        raise RowFault("metric", "a value of the metric stands twice", found=value.doubled, allowed="each value once")
+        raise RowFault("metric", "a value of the metric occurs twice", found=value.doubled, allowed="each value once")
     return "" if value is None else require_readable(json.dumps(value, ensure_ascii=False), "metric")
 
 

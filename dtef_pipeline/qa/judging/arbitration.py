@@ -201,7 +201,7 @@ def read_arbiter_reply(text: str) -> ArbiterReply:
     """The score of the last JSON object with a key `score` that is a number from 0 to 1.
 
     Thinking is dropped first. A number out of 0-1, as text, true, NaN, given twice, and one in prose are no scores. An object that begins and
-    is no JSON makes the whole reply unreadable: what looks like an object behind its beginning may be a quotation in it. Takes any text, in
+    is not JSON makes the whole reply unreadable: what looks like an object behind its beginning may be a quotation in it. Takes any text, in
     time linear in its length.
     """
     seen = strip_thinking(text).strip()

@@ -140,7 +140,7 @@ class PickMany:
     version = 3
 
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
-        """As in `Scorer`. The penalty is taken for each option that is no value of the metric, and for each item that is no option.
+        """As in `Scorer`. The penalty is taken for each option that is no value of the metric, and for each item that is not an option.
 
         Raises ConfigError for a penalty outside 0-1.
         """

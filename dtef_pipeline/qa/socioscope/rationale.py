@@ -53,11 +53,11 @@ def read_rationale_metric(reference: str) -> RationaleMetric | None:
         return None
     if not isinstance(found, dict) or not {"answer", "rationale"} <= found.keys() <= set(_RATIONALE_KEYS):
         raise ItemError(
-            "this is no metric of an answer with reasons", where=METRIC_PLACE, arrived=reference, allowed=_RATIONALE_FORM
+            "this is not a metric of an answer with reasons", where=METRIC_PLACE, arrived=reference, allowed=_RATIONALE_FORM
         )
     weight = found.get("weight", USUAL_ANSWER_WEIGHT)
     if type(weight) not in (int, float) or not 0 <= weight <= 1:
-        raise ItemError("the weight is no share", where=METRIC_PLACE, arrived=weight, allowed="a number from 0 to 1")
+        raise ItemError("the weight is not a share", where=METRIC_PLACE, arrived=weight, allowed="a number from 0 to 1")
     answer = found["answer"]
     expects_yes = YesNo().parse_expected(answer) if isinstance(answer, str) else None
     if expects_yes is None:

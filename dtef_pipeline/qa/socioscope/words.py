@@ -130,7 +130,7 @@ _LONGEST_MULTIPLIED = 15
 
 
 def normalise_number(word: str) -> str | None:
-    """A number in its shortest decimal form: `5` for `5.0` and `05`. None: the word is no number written in digits."""
+    """A number in its shortest decimal form: `5` for `5.0` and `05`. None: the word is not a number written in digits."""
     found = _DIGITS_ONLY.fullmatch(word)
     if found is None:
         return None

@@ -112,7 +112,7 @@ def _format_answer(answer: Any) -> str:
 
 
 def _read_citations(value: Any) -> tuple[dict[str, Any], ...]:
-    """The entries of a list of citations; one citation that stands alone is a list of one. What is no object cites nothing, and counts."""
+    """The entries of a list of citations; one citation that stands alone is a list of one. What is not an object cites nothing, and counts."""
     if value is None or isinstance(value, str):
         return ()
     entries: list[Any] = value if isinstance(value, list) and not isinstance(value, Pairs) else [value]
@@ -126,7 +126,7 @@ def _iterate_citation_mappings(entries: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _drop_lists(value: Any) -> Any:
-    """A value of a citation: an object or a list in its place is no number and no quotation, whatever it holds."""
+    """A value of a citation: an object or a list in its place is not a number and no quotation, whatever it holds."""
     if isinstance(value, str):
         return replace_unreadable(value)
     return None if isinstance(value, list) else value

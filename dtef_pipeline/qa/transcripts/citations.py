@@ -31,7 +31,7 @@ class CheckedCitation:
     source_index: int | None
     """Place of a source among those shown, from 0; None: the citation names none."""
     quote: str | None
-    """None: nothing was quoted, or something that is no text."""
+    """None: nothing was quoted, or something that is not text."""
     exact: int
     """1: it stands in that source character by character, but for white space around it; 0: it does not."""
     relaxed: int

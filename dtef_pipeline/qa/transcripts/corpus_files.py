@@ -114,7 +114,7 @@ def _describe_kinds(value: Any) -> str:
 
 
 def _iterate_entries(text: str, where: str) -> Iterator[tuple[int, Any]]:
-    """(line, value) of each entry of a JSON list. Raises ItemError where the file is no JSON list."""
+    """(line, value) of each entry of a JSON list. Raises ItemError where the file is not JSON list."""
     decoder = json.JSONDecoder()
     place, line = _skip_white_space(text, 0), 1
     if not text.startswith("[", place):
@@ -224,7 +224,7 @@ def _read_turn(row: CsvRow, header: Sequence[str], where: str, before: int) -> S
 
 
 def iterate_csv_rows(path: Path, log: Any) -> Iterator[CsvRow]:
-    """The rows of a CSV file in UTF-8, the header among them. A row that is no CSV is given to `log` as an ItemError, and the next follows.
+    """The rows of a CSV file in UTF-8, the header among them. A row that is not CSV is given to `log` as an ItemError, and the next follows.
 
     Raises ItemError for what is not UTF-8.
     """

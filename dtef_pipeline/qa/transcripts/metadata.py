@@ -123,7 +123,7 @@ def read_metadata_cells(cells: Mapping[str, str], where: str, line: int | None) 
 def check_filter(where: Any) -> dict[str, str | int]:
     """The metadata that documents must have. None and an empty mapping take all.
 
-    Raises ConfigError for what is no mapping, for a key that is none of METADATA_FIELDS and for a value of another kind: YEAR is a whole
+    Raises ConfigError for what is not a mapping, for a key that is none of METADATA_FIELDS and for a value of another kind: YEAR is a whole
     number, all else is text.
     """
     if where is None:

@@ -139,7 +139,7 @@ def read_payload(payload: Any, models: Collection[str] = ()) -> RetrievalPayload
         models: names of models of this project, which are taken as they are.
 
     Raises:
-        ConfigError: for an unknown key, a k that is no whole number of 1 or more (true is none), a filter with an unknown key or a value of
+        ConfigError: for an unknown key, a k that is not a whole number of 1 or more (true is none), a filter with an unknown key or a value of
             another kind, a blank question, and a model that is neither `provider:name` nor `provider/name` nor one of `models`.
     """
     if not isinstance(payload, Mapping):

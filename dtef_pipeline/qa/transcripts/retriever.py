@@ -167,7 +167,7 @@ class Bm25Retriever:
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
         """The k nearest chunks among those whose metadata equal `where`; all, where there are fewer. How rare a word is, all chunks tell.
 
-        Raises ConfigError for a k that is no whole number of 1 or more, and for a filter with unknown keys or values of the wrong kind.
+        Raises ConfigError for a k that is not a whole number of 1 or more, and for a filter with unknown keys or values of the wrong kind.
         """
         check_k(k)
         rows = self.index.rows(where)

@@ -107,7 +107,7 @@ class ReadDocuments:
 
 
 def read_yaml(text: str) -> ReadDocuments:
-    """The documents of a YAML text. Raises YamlFault for what is no YAML, a key that is given twice, and a file beyond the limits."""
+    """The documents of a YAML text. Raises YamlFault for what is not YAML, a key that is given twice, and a file beyond the limits."""
     _check_length(text)
     try:
         loader = _Loader(text.translate(_OLD_BREAKS))
@@ -221,7 +221,7 @@ class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
 
     def construct_text_mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
         if not isinstance(node, yaml.MappingNode):
-            raise ConstructorError(None, None, "what has the tag !!map is no mapping", node.start_mark)
+            raise ConstructorError(None, None, "what has the tag !!map is not a mapping", node.start_mark)
         written = {key for key, _ in node.value}
         self.flatten_mapping(node)
         values: dict[str, Any] = {}
@@ -305,7 +305,7 @@ def _require_unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise YamlFault(f"{name} is no JSON", None)
+    raise YamlFault(f"{name} is not JSON", None)
 
 
 def _check_depth(value: Any) -> None:

@@ -49,8 +49,8 @@ def _make_info_kind(means: str, remedy: str) -> FindingKind:
 
 BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
     "yaml": _make_error_kind(
-        "the file is no YAML (or JSON), so that nothing of it is read",
-        "mend the line; put quotes around a text with `: ` in it",
+        "the file is not YAML (or JSON), so that nothing of it is read",
+        "correct the line; put quotes around a text with `: ` in it",
     ),
     "reserved-id": _make_error_kind(
         "the id that follows from the file's path is reserved, ends in `__`, or is another file's too",
@@ -74,7 +74,7 @@ BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
         "end with a message of the user, or write `- assistant: null`",
     ),
     "rubric-not-a-list": _make_error_kind(
-        "`should` or `should_not` is no list", "write each criterion in a line that begins with `- `"
+        "`should` or `should_not` is not a list", "write each criterion in a line that begins with `- `"
     ),
     "bad-point": _make_error_kind(
         "a criterion is neither a text nor a function", "put quotes around a text, mostly one with `: ` or a number"
@@ -84,7 +84,7 @@ BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
         "a list of criteria lies in an alternative path, which is a list itself", "write each path as a plain list"
     ),
     "weight-out-of-range": _make_error_kind(
-        "a weight is no number from 0.1 to 10", "write a number from 0.1 to 10, without quotes"
+        "a weight is not a number from 0.1 to 10", "write a number from 0.1 to 10, without quotes"
     ),
     "unknown-reference": _make_error_kind("`$ref` names no definition", "write the definition into `point_defs` in the header"),
     "unknown-collection": _make_error_kind(
@@ -107,7 +107,7 @@ BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
     "bad-arguments": _make_unscorable_kind(
         "the function cannot work with this argument", "write the argument as the table of functions has it"
     ),
-    "bad-regex": _make_unscorable_kind("the pattern is no regular expression of JavaScript", "mend the pattern"),
+    "bad-regex": _make_unscorable_kind("the pattern is not a regular expression of JavaScript", "correct the pattern"),
     "dollar-string": _make_warning_kind(
         "a function is written as a text, and is read as the function", "take the quotes away: `$name: argument`"
     ),
@@ -137,7 +137,7 @@ BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
     "temperature-twice": _make_warning_kind(
         "a temperature is named twice and is asked once", "name it once; to ask again, draw several responses"
     ),
-    "system-twice": _make_warning_kind("a system prompt stands twice in the list and is asked with once", "name it once"),
+    "system-twice": _make_warning_kind("a system prompt occurs twice in the list and is asked with once", "name it once"),
     "prompt-and-messages": _make_warning_kind(
         "a prompt has both `prompt` and `messages`; the messages are sent", "leave one of the two out"
     ),
@@ -226,7 +226,7 @@ def _suggest_key(key: str, known: Collection[str]) -> str:
 
 
 def shorten_value(value: object, most: int = 60) -> str:
-    """A value as a message shows it: its beginning, as JSON writes it where it is no text."""
+    """A value as a message shows it: its beginning, as JSON writes it where it is not text."""
     written = value if isinstance(value, str) else _encode_value(value)[: 4 * most]
     text = " ".join(written.split())
     return text if len(text) <= most else f"{text[:most]}..."

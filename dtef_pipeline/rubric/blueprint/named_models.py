@@ -24,10 +24,10 @@ _CUSTOM_KEYS = frozenset({"url", "modelName", "inherit"})
 def read_collections(folder: Path) -> dict[str, tuple[str, ...]]:
     """The collections of a folder: each JSON or YAML file is one, named as the file is, and holds a list of names.
 
-    Raises ConfigError for a folder that is not there, and for a file that is no list of texts.
+    Raises ConfigError for a folder that is not there, and for a file that is not a list of texts.
     """
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is no folder; allowed: a folder with a file per collection, such as CORE.json")
+        raise ConfigError(f"{folder} is not a folder; allowed: a folder with a file per collection, such as CORE.json")
     return {path.stem: _read_members(path) for path in sorted(folder.iterdir()) if path.suffix in _COLLECTION_SUFFIXES}
 
 
@@ -102,7 +102,7 @@ class _ModelReader:
         elif isinstance(value, str):
             yield from self._read_model_text(value.strip(), ())
         else:
-            self._log.add("unknown-collection", self._spot, f"{shorten_value(value)} is no model; write `provider:model`")
+            self._log.add("unknown-collection", self._spot, f"{shorten_value(value)} is not a model; write `provider:model`")
 
     def _read_model_text(self, name: str, within: tuple[str, ...]) -> Iterator[str]:
         if ":" in name:
@@ -135,7 +135,7 @@ class _ModelReader:
 
     def _refuse(self, value: Mapping[str, Any]) -> None:
         if not _CUSTOM_KEYS & value.keys():
-            self._log.add("unknown-collection", self._spot, f"{shorten_value(value)} is no model; write `provider:model`")
+            self._log.add("unknown-collection", self._spot, f"{shorten_value(value)} is not a model; write `provider:model`")
             return
         name = str(value.get("id", "my-model")).rpartition(":")[2]
         base = str(value.get("url", "https://...")).removesuffix("/chat/completions")

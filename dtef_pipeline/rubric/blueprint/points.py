@@ -94,7 +94,7 @@ class PointReader:
             return self._read_text(value, blank, spot)
         if isinstance(value, dict):
             return self._read_object(value, blank, spot)
-        return self._report_bad_point(spot, f"{shorten_value(value)} is no text; put quotes around it")
+        return self._report_bad_point(spot, f"{shorten_value(value)} is not text; put quotes around it")
 
     def _read_text(self, text: str, blank: Criterion, spot: Spot) -> Criterion | None:
         if not text.strip():
@@ -116,7 +116,7 @@ class PointReader:
         return self._read_function(name, self._parse_argument(name, rest), replace(blank, source=text), spot)
 
     def _parse_argument(self, name: str, rest: str) -> Any:
-        """What stands behind `$name: ` in a text, as the function's argument; what is no YAML stays a text."""
+        """What stands behind `$name: ` in a text, as the function's argument; what is not YAML stays a text."""
         if name == REFERENCE_FUNCTION or POINT_FUNCTIONS[find_canonical_name(name) or "js"].takes_text:
             return _strip_quotes(rest)
         try:
@@ -149,7 +149,7 @@ class PointReader:
             return (
                 replace(weighed, text=text)
                 if _is_text(text)
-                else self._report_bad_point(spot, f"{shorten_value(text)} is no text; put quotes around it")
+                else self._report_bad_point(spot, f"{shorten_value(text)} is not text; put quotes around it")
             )
         if not isinstance(value["fn"], str):
             return self._report_bad_point(spot, f"fn is {shorten_value(value['fn'])}; write the name of a function")
@@ -235,7 +235,7 @@ class PointReader:
 
 
 def read_weight(value: Mapping[str, Any], keys: Collection[str]) -> float | None:
-    """The weight under the first of the keys that has one, 1 where none has; None: it is no number from 0.1 to 10."""
+    """The weight under the first of the keys that has one, 1 where none has; None: it is not a number from 0.1 to 10."""
     weight = next((value[key] for key in keys if value.get(key) is not None), 1.0)
     if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not LEAST_WEIGHT <= weight <= MOST_WEIGHT:
         return None

@@ -51,7 +51,9 @@ class PromptReader:
     def read_prompt_item(self, value: Any, place: str, spot: Spot) -> PromptItem | None:
         """The prompt, or None where it has an error."""
         if not isinstance(value, dict):
-            return self._leave_out("bad-prompt", spot, f"{shorten_value(value)} is no prompt; write a mapping with `prompt:`")
+            return self._leave_out(
+                "bad-prompt", spot, f"{shorten_value(value)} is not a prompt; write a mapping with `prompt:`"
+            )
         self.log.check_unknown_keys(value, _KNOWN_PROMPT_KEYS, place)
         for names in (PROMPT_TEXT_KEYS, IDEAL_KEYS, SHOULD_KEYS, IMPORTANCE_KEYS):
             self.log.check_second_names(value, names, place)
@@ -115,7 +117,7 @@ class PromptReader:
         role, text = _split_message(message)
         if role is None:
             self.log.add(
-                "bad-message", here, f"{shorten_value(message)} is no message; write `- user: text` or `- assistant: text`"
+                "bad-message", here, f"{shorten_value(message)} is not a message; write `- user: text` or `- assistant: text`"
             )
             return None
         if isinstance(text, (int, float)) and not isinstance(text, bool):
@@ -205,7 +207,7 @@ class PromptReader:
         name = format_js_number(given) if isinstance(given, (int, float)) and not isinstance(given, bool) else given
         if not isinstance(name, str) or not name.strip():
             name = f"hash-{hash_prompt(item)[:12]}"
-            got = "" if given in (None, "") else f": {shorten_value(given)} is no text"
+            got = "" if given in (None, "") else f": {shorten_value(given)} is not text"
             self.log.add("no-prompt-id", spot, f"no id{got}; it is called {name}, which changes with its contents")
         if name in self._ids:
             first = name
@@ -260,7 +262,7 @@ def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tu
     seen: set[str | None] = set()
     for place, value in enumerate(read):
         if value in seen:
-            text = f"the system prompt {shorten_value(value)} stands twice in the list, and is asked with once"
+            text = f"the system prompt {shorten_value(value)} occurs twice in the list, and is asked with once"
             log.add("system-twice", log.spot(HEADER_PLACE, values, place), text)
         seen.add(value)
     return tuple(dict.fromkeys(read)) or None, None

@@ -282,7 +282,7 @@ def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
 
 
 def _format_policy(value: Any) -> str:
-    """The scoring policy in words; what is no JSON as it is."""
+    """The scoring policy in words; what is not JSON as it is."""
     if is_unknown(value):
         return ""
     try:

@@ -234,8 +234,8 @@ def _format_reported_criterion(row: Mapping[str, Any]) -> str:
 
 
 OF_ANOTHER_REPORT = "it is of other responses, scores, criteria or names of models, or was cut otherwise"
-BY_NO_KNOWN_ANALYST = "the models file has no such analyst any more"
-GRADES_LACKING = "its grades are not all stored any more"
+BY_NO_KNOWN_ANALYST = "the models file no longer has this analyst"
+GRADES_LACKING = "its grades are no longer all stored"
 _HAS_WORDS = ("ok", "partial")
 """Statuses of summaries with findings or grades."""
 

@@ -168,7 +168,7 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
         line = source.line(f"{re.escape(json.dumps(question_id, ensure_ascii=False))}\\s*:")
         if not isinstance(entry, dict):
             raise SurveyError(
-                f"{of} is no object", where=source.where, line=line, arrived=entry, allowed="{text, type, options}"
+                f"{of} is not an object", where=source.where, line=line, arrived=entry, allowed="{text, type, options}"
             )
         text = clean_text(source.field(entry, "text", str, of, line))
         kind = str(entry.get("type", ""))
@@ -239,7 +239,10 @@ def _read_segments(source: JsonText, data: Mapping[str, Any], used: set[str]) ->
     for entry in source.field(data, "segments", list, "the survey", None):
         if not isinstance(entry, dict):
             raise SurveyError(
-                "a segment is no object", where=source.where, arrived=entry, allowed="{id, attributes, sampleSize, responses}"
+                "a segment is not an object",
+                where=source.where,
+                arrived=entry,
+                allowed="{id, attributes, sampleSize, responses}",
             )
         segment_id = source.field(entry, "id", str, f"segment {len(segments) + 1}", None)
         id_pattern = f'"id"\\s*:\\s*{re.escape(json.dumps(segment_id, ensure_ascii=False))}'
@@ -280,7 +283,9 @@ def _iterate_json_answers(
         line = next(lines, None)
         of = f"a response of segment {made.key}"
         if not isinstance(response, dict):
-            raise SurveyError(f"{of} is no object", where=source.where, arrived=response, allowed="{questionId, distribution}")
+            raise SurveyError(
+                f"{of} is not an object", where=source.where, arrived=response, allowed="{questionId, distribution}"
+            )
         question_id = source.field(response, "questionId", str, of, line)
         if question_id not in known:
             problem = f"{of} to an unknown question"
@@ -310,7 +315,7 @@ def _read_effective_size(source: JsonText, entry: Mapping[str, Any], of: str, li
     stated = entry.get("n_effective")
     size = parse_effective_size(stated)
     if stated is not None and size is None:
-        problem = f"n_effective of {of} is no number of people"
+        problem = f"n_effective of {of} is not a number of people"
         raise SurveyError(problem, where=source.where, line=line, arrived=stated, allowed="a number above 0")
     return size
 
@@ -321,5 +326,5 @@ def _count(source: JsonText, value: object, of: str, line: int | None) -> int | 
     count = parse_people_count(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     if count is None:
         allowed = "a whole number >= 0"
-        raise SurveyError(f"{of} is no number of people", where=source.where, line=line, arrived=value, allowed=allowed)
+        raise SurveyError(f"{of} is not a number of people", where=source.where, line=line, arrived=value, allowed=allowed)
     return count

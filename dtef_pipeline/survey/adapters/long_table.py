@@ -229,7 +229,11 @@ class _Round:
         scale = normalize_text(row.get("scale", ""))
         if scale not in ("", *KINDS):
             raise SurveyError(
-                "this is no scale", where=self.where, line=line, arrived=row["scale"], allowed=f"{', '.join(KINDS)}, or blank"
+                "this is not a scale",
+                where=self.where,
+                line=line,
+                arrived=row["scale"],
+                allowed=f"{', '.join(KINDS)}, or blank",
             )
         known = self.questions.setdefault(question_id, _Question(text, line, scale, clean(row.get("battery", ""))))
         for column, first, now in (("scale", known.scale, scale), ("battery", known.battery, clean(row.get("battery", "")))):
@@ -246,7 +250,7 @@ class _Round:
         order = parse_percentage(row.get("option_order", ""))
         if isinstance(order, Unreadable):
             raise SurveyError(
-                "option_order is no number", where=self.where, line=line, arrived=order, allowed="a number, or blank"
+                "option_order is not a number", where=self.where, line=line, arrived=order, allowed="a number, or blank"
             )
         options = self.questions[question_id].options
         place = float(len(options)) if order is None else order
@@ -279,7 +283,7 @@ class _Round:
         n = parse_whole_count(cell)
         if cell and n is None:
             raise SurveyError(
-                "n is no number of people", where=self.where, line=line, arrived=cell, allowed="a whole number >= 0"
+                "n is not a number of people", where=self.where, line=line, arrived=cell, allowed="a whole number >= 0"
             )
         return n
 
@@ -289,7 +293,7 @@ class _Round:
         if stated is not None or not cell.strip():
             return stated
         raise SurveyError(
-            "n_effective is no number of people", where=self.where, line=line, arrived=cell, allowed="a number above 0"
+            "n_effective is not a number of people", where=self.where, line=line, arrived=cell, allowed="a number above 0"
         )
 
     def _read_share(self, row: Row) -> float | Unreadable | None:

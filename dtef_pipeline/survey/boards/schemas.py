@@ -1,6 +1,6 @@
 """The published tables of boards and statistics: context responsiveness, gaps between segments, reliability.
 
-All are made of **cells** (see `boards`), never mix context levels or conditions (but to compare them), and stand twice, for `targets`
+All are made of **cells** (see `boards`), never mix context levels or conditions (but to compare them), and occur twice, for `targets`
 clean and all. `low` and `high` are the ends of a 95 % interval, null where there is none; `note` then says why. `p` is of a two-sided test
 unless stated otherwise. What begins with `parsed` says of readable responses alone what the column without it says under the published policy.
 """

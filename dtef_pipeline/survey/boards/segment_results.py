@@ -69,7 +69,7 @@ def compute_segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
     `survey`: the columns ASKED of their `survey_responses`; a question that has no row is a battery of its own, whose respondents are not known.
 
     Means are over predictions, draws included; metric means over parsed predictions alone; `score` over those the published policy
-    scores. Context levels, conditions and snapshots are never mixed. Every group stands twice, for `targets` clean and all. The interval is
+    scores. Context levels, conditions and snapshots are never mixed. Every group occurs twice, for `targets` clean and all. The interval is
     that of boards: for questions like these, in whole batteries, asked of people like these, who answer all of them. It depends on no other
     segment's rows.
     """

@@ -285,5 +285,5 @@ def test_public_blueprints_plan_what_an_independent_reader_counted(place: PlainR
         assert (one["path"], one["planned_candidate_calls"]) == (one["path"], by_role["candidate"])
         if is_small:
             assert (one["path"], one["judge_calls_default"]) == (one["path"], by_role["judge"])
-            assert by_role["embedder"] <= one["embeddings_planned"], "a text that stands twice is embedded once"
+            assert by_role["embedder"] <= one["embeddings_planned"], "a text that occurs twice is embedded once"
     assert total == sum(one.get("planned_responses") or 0 for one in expected) == 78_672

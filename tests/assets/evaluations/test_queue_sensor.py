@@ -146,7 +146,7 @@ def test_a_killed_worker_is_no_end_while_the_run_is_started_again(queue: Queue, 
     queue.instance.report_run_failed(again)
     queue.tick()
     assert queue.events(continued)[-1].kind == "failed"
-    assert queue.events(continued)[-1].data["reason"] == "its worker died, 2 times: it was killed, or the memory was not enough"
+    assert queue.events(continued)[-1].data["reason"] == "its worker died, 2 times: it was killed, or ran out of memory"
 
 
 def test_one_bad_evaluation_stops_no_other(queue: Queue) -> None:
@@ -216,7 +216,7 @@ def test_a_run_that_never_appears_is_given_up(queue: Queue, monkeypatch: pytest.
     monkeypatch.setattr(queue_sensor, "MOST_REQUESTS", 2)
     queue_id = queue.submit()
     assert [len(queue.tick()) for _ in range(3)] == [1, 1, 0]
-    assert "made no run of it, though asked 2 times" in queue.events(queue_id)[-1].data["reason"]
+    assert "made no run of it after 2 requests" in queue.events(queue_id)[-1].data["reason"]
     queue.cursor = "what somebody typed in the UI"
     queue.submit()
     assert len(queue.tick()) == 1

@@ -46,7 +46,7 @@ def test_an_estimate_says_what_its_highest_numbers_assume(server: FakeLLM) -> No
     )
     assert "every game lasts to its limit of turns" in told
     assert "judge has" not in told
-    assert "No reply of legal is known yet: each is taken to have 400 tokens" in told
+    assert "No reply of legal is known yet: each counts as 400 tokens" in told
 
 
 def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path) -> None:
@@ -127,7 +127,7 @@ def test_check_names_scenarios_of_ones_own_and_where_they_are(
 
 def test_a_line_says_that_baselines_play_no_persona(server: FakeLLM) -> None:
     estimate = ("run", "--estimate", "--scenario", "show-cards", "--seeds", "1", "--persona", "calm", "--player", "baselines")
-    line = "warning: --persona calm has no effect, as baselines play no personas"
+    line = "warning: --persona calm has no effect, because baselines do not play personas"
     assert line in " ".join(dtef_games(*estimate).output.split())
     assert line not in " ".join(dtef_games(*estimate, "--player", "legal").output.split())
 
@@ -167,7 +167,7 @@ def test_what_could_not_be_scored_is_told_before_anything_is_bought(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--scenario", "chess", "--player", "legal"], "--scenario chess: fits none; known: made/show-cards"),
+        (["--scenario", "chess", "--player", "legal"], "--scenario chess: matches none; known: made/show-cards"),
         (["--scenario", "show-cards", "--player", "baseline/clever"], "baseline/clever: made/show-cards has none of that name"),
         (
             ["--scenario", "show-cards", "--player", "legal", "--persona", "brave"],
@@ -186,7 +186,7 @@ def test_what_cannot_be_played_is_told_before_anything_is_bought(server: FakeLLM
 def test_without_a_player_nobody_plays_and_a_line_says_so(server: FakeLLM) -> None:
     """Regression: where nothing was ever played, the check that episodes replay failed on an empty table."""
     found = dtef_games("run", "--scenario", "show-cards", "--seeds", "1")
-    assert (found.exit_code, "no player was given: nobody played" in found.output) == (0, True), found.output
+    assert (found.exit_code, "no player was given: stored episodes were scored" in found.output) == (0, True), found.output
     assert len(server.calls) == 0
 
 

@@ -79,7 +79,7 @@ def test_a_night_is_one_run_of_all_stages_in_a_snapshot_of_the_date(night: Night
 
 
 UNKNOWN_NAMES = (
-    ("scenarios: [chess]", "games.scenarios: 'chess' fits none; known: made/show-cards"),
+    ("scenarios: [chess]", "games.scenarios: 'chess' matches none; known: made/show-cards"),
     ("scenarios: [show-cards], models: [nobody]", "nobody"),
     ("scenarios: [show-cards], models: [legal], personas: [brave]", "persona brave: not known"),
     ("scenarios: [show-cards], models: [legal], baselines: [clever]", "baseline/clever: made/show-cards has none"),
@@ -143,7 +143,7 @@ def test_a_player_that_got_worse_is_seen_and_so_is_a_baseline_that_moved(
     move_a_baseline(league)
     check = checks_of_drift()["baselines_stand_still"]
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert "baselines moved, so the games are not the same ones" in " ".join(ok("drift", "--family", "games").split())
+    assert "baselines moved, so the games themselves changed" in " ".join(ok("drift", "--family", "games").split())
 
 
 def run_of(request: dg.RunRequest, league: League) -> None:

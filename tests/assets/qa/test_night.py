@@ -113,7 +113,7 @@ class TestTick:
         [
             ("models: [baselines]\n", "no panel file with a section `qa`"),
             ("qa: {models: [m]}\n", "that names suites or parts"),
-            ("qa: {parts: [biology]}\n", "has been added and made yet"),
+            ("qa: {parts: [biology]}\n", "has been added yet"),
         ],
     )
     def test_a_panel_without_parts_asks_nothing(self, night: Any, panel: str, why: str) -> None:
@@ -127,8 +127,8 @@ class TestTick:
     @pytest.mark.parametrize(
         ("panel", "said"),
         [
-            ("qa: {parts: ['x*']}\n", r"qa.parts: '\*/x\*' fits none; known: .*mmlu/law"),
-            ("qa: {suites: [humaneval]}\n", "qa.suites: 'humaneval' fits none; known: .*gsm8k"),
+            ("qa: {parts: ['x*']}\n", r"qa.parts: '\*/x\*' matches none; known: .*mmlu/law"),
+            ("qa: {suites: [humaneval]}\n", "qa.suites: 'humaneval' matches none; known: .*gsm8k"),
             ("qa: {suites: [mmlu], models: [nobody]}\n", "nobody"),
             ("qa: {suites: [mmlu], models: [m], judge: nobody}\n", "nobody"),
             (

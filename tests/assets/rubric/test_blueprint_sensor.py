@@ -60,7 +60,7 @@ def keys_of(request: dg.RunRequest) -> tuple[str, str]:
 def test_a_file_that_is_the_same_at_two_looks_is_added_and_run_once(folder: Folder) -> None:
     folder.write("compass/a.yml", GOOD)
     assert folder.look() == []
-    assert "waiting until it stays as it is: compass/a.yml" in folder.reason
+    assert "waiting until it stops changing: compass/a.yml" in folder.reason
     (request,) = folder.look()
     assert keys_of(request) == ("compass__a", "compass__a")
     assert list_known_blueprints(folder.instance) == ["compass__a"]
@@ -173,7 +173,7 @@ def test_a_file_of_which_nobody_knows_the_models_waits_for_them(
     folder.look()
     assert folder.look() == []
     assert "cannot be run: " in folder.reason
-    assert "a.yml: it is not known whom to ask: SMALL is a collection of models" in folder.reason
+    assert "a.yml: its models are not known: SMALL is a collection of models" in folder.reason
     panel = state / "panel.yaml"
     panel.write_text("models: [baselines]\nrubric: {models: [one]}\n", encoding="utf-8")
     monkeypatch.setenv("DTEF_PANEL", str(panel))

@@ -123,7 +123,7 @@ class TestSheet:
 
     def test_the_same_draw_again_is_no_second_one_and_another_seed_is(self, judged: RubricPipeline, tmp_path: Path) -> None:
         first = drawn_sheet(tmp_path, "--prompts", 4)
-        assert "it is there already" in refused("export", "labels", first)
+        assert "it exists already" in refused("export", "labels", first)
         again = ok("export", "labels", tmp_path / "again.csv", "--prompts", 4)
         assert "as drawn before" in again
         assert (tmp_path / "again.csv").read_bytes() == first.read_bytes()
@@ -132,7 +132,7 @@ class TestSheet:
 
     def test_what_can_be_chosen_is_said_where_it_does_not_fit(self, judged: RubricPipeline, tmp_path: Path) -> None:
         out = [tmp_path / "x.csv"]
-        assert "'thre' fits none; known: " in refused("export", "labels", *out, "--blueprint", "thre")
+        assert "'thre' matches none; known: " in refused("export", "labels", *out, "--blueprint", "thre")
         assert "nothing is scored in snapshot night-2" in dtef("export", "labels", *out, "--snapshot", "night-2").stderr
         ok("export", "labels", *out, "--blueprint", "tw*", "--snapshot", "base", "--per-model", 1)
         assert set(judged.table("rubric_label_draws")["blueprint"].to_pylist()) == {"two"}

@@ -25,9 +25,9 @@ def test_the_drift_of_a_judge_that_the_panel_names_can_be_accepted_and_no_judge_
     panel.write_text(f"drift: {{since: {{openai/a: 2026-01-06, openai/b: 2026-01-06}}}}\n{JUDGED}", encoding="utf-8")
     assert set(panel_drift(Settings.read_environment(), warehouse).since) == {"openai/a", "openai/b"}
     for named, said in (
-        ("since: {openai/c: 2026-01-06}", "asks no such model"),
-        ("control: [openai/a]", "no such language model"),
+        ("since: {openai/c: 2026-01-06}", "not a model of the panel"),
+        ("control: [openai/a]", "not a language model of the panel"),
     ):
         panel.write_text(f"drift: {{{named}}}\n{JUDGED}", encoding="utf-8")
-        with pytest.raises(ConfigError, match=f"{said}, and none has scores"):
+        with pytest.raises(ConfigError, match=f"{said}, and without scores"):
             panel_drift(Settings.read_environment(), warehouse)

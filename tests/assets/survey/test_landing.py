@@ -34,7 +34,7 @@ class TestWhenItStarts:
         for questions in (1, 2, 3):
             landing.land("a.csv", ["A1"], questions=questions)
             assert landing.requests() == []
-            assert "waiting until it stays as it is: a.csv" in str(landing.reason)
+            assert "waiting until it stops changing: a.csv" in str(landing.reason)
         assert landing.pipeline.keys == []
 
     def test_bytes_that_change_under_the_same_size_and_time_are_still_changing(self, landing: Landing) -> None:

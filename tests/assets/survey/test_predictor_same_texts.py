@@ -82,7 +82,7 @@ def test_answers_that_several_questions_have_of_their_own_stay(house: Warehouse)
 
 
 def test_rows_of_requests_that_are_made_no_more_are_replaced(house: Warehouse) -> None:
-    """Their request failed; the question is served by another request now, and must not stand twice."""
+    """Their request failed; the question is served by another request now, and must not occur twice."""
     answers = Answers(refused=[own_key(prompt) for prompt in prompts_of(house, "q2") | prompts_of(house, "q3")])
     as_before(house, answers)
     rows = predict(house, answers, [KEY], LLM)[KEY].to_pylist()

@@ -77,7 +77,7 @@ def test_what_is_no_json_is_told_so(tmp_path: Path) -> None:
         answer = client.post("/api/evaluations", content=b"{bad", headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["path"] == "body"
-    assert "is no JSON" in answer.json()["detail"]
+    assert "is not JSON" in answer.json()["detail"]
 
 
 def test_a_faulty_vote_names_its_field(tmp_path: Path) -> None:

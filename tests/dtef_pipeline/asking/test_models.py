@@ -112,7 +112,7 @@ class TestLoading:
             ),
             ("models: {a: {model: x/y}}\ncollections: {c: [b]}", "text 1:2: collection 'c': no model 'b'; known: a"),
             ("collections: {c: gpt}", "collection 'c': got 'gpt'; allowed: a list of model names"),
-            ("models: {c: {model: x/y}}\ncollections: {c: [c]}", "a model of this name too"),
+            ("models: {c: {model: x/y}}\ncollections: {c: [c]}", "a model has this name too"),
             (
                 "models: {baseline/unifrom: }",
                 "model 'baseline/unifrom': there is no 'baseline/unifrom'; known: baseline/uniform",
@@ -285,7 +285,7 @@ class TestBudget:
         [
             ("{max_calls: -1}", "budget.max_calls: got -1; allowed: 0 or more"),
             ("{max_tokens: 1.5}", "budget.max_tokens: got 1.5; allowed: a whole number"),
-            ("{max_calls: true}", "budget.max_calls: true and false are no values.*got True"),
+            ("{max_calls: true}", "budget.max_calls: true and false are not values.*got True"),
             ("{max_dollars: 5}", "budget.max_dollars: unknown key; known: max_cost_usd, max_calls, max_tokens"),
         ],
     )
@@ -297,7 +297,7 @@ class TestBudget:
 @pytest.mark.parametrize("setting", ["temperature: false", "seed: false"])
 def test_true_and_false_are_no_numbers(setting: str) -> None:
     """`temperature: false` was read as temperature 0."""
-    with pytest.raises(ConfigError, match=rf"model 'a': {setting.partition(':')[0]}: true and false are no values"):
+    with pytest.raises(ConfigError, match=rf"model 'a': {setting.partition(':')[0]}: true and false are not values"):
         load_models(f"models: {{a: {{model: x/y, {setting}}}}}")
 
 

@@ -31,8 +31,8 @@ def looks(folder: Path) -> dict[str, tuple[int, int]]:
 def test_places_that_are_not_there_yet_are_no_problem_and_are_not_made(state: Path) -> None:
     found = findings()
     for check in ("Dagster's home", "response store"):
-        assert found[check]["found"].endswith("is not there yet; the first command that needs it makes it")
-    assert found["warehouse"]["found"].endswith("is not there yet; `dtef add PATH` makes it")
+        assert found[check]["found"].endswith("does not exist yet; the first command that needs it creates it")
+    assert found["warehouse"]["found"].endswith("does not exist yet; `dtef add PATH` creates it")
     assert list(state.iterdir()) == []
 
 

@@ -112,7 +112,7 @@ class TestExitCodes:
         result = dtef("drift", "--by", by, "--since", "2026-01-12", "--fail-on", "watch")
         assert result.exit_code == 5
         assert "warning: --fail-on watch says nothing about 2 of 2 series, which could not be compared: m" in result.stderr
-        assert "ask the same again: the same `dtef run` on another day" in result.stdout
+        assert "give the same `dtef run` on another day" in result.stdout
         assert dtef("drift", "--by", by, "--since", "2026-01-12").exit_code == 0
 
     def test_what_could_not_be_compared_beside_others_is_named(self, drifted: Path) -> None:
@@ -124,7 +124,7 @@ class TestExitCodes:
         assert result.exit_code == 3
         said = "warning: --fail-on drift says nothing about 1 of 3 series, which could not be compared: warm, context 0"
         assert said in result.stderr
-        assert "ask the same again" not in result.output
+        assert "second snapshot" not in result.output
 
     @pytest.mark.parametrize("by", ["model", "segment"])
     def test_it_is_accepted_of_one_model(self, drifted: Path, by: str) -> None:
@@ -144,7 +144,7 @@ class TestExitCodes:
         )
         assert dtef("drift", "--fail-on", "watch").exit_code == 0, "of those that the panel asks none needs scores"
         panel.write_text("drift:\n  since:\n    nope: 2026-01-07\n", encoding="utf-8")
-        said = f"error: {panel}:3: drift.since.nope: the panel asks no such model, and none has scores; asked or with scores: "
+        said = f"error: {panel}:3: drift.since.nope: not a model of the panel, and without scores; models of the panel or with scores: "
         assert said in refused("drift")
 
     def test_a_date_after_the_last_night_hides_no_model(self, drifted: Path) -> None:
@@ -198,7 +198,7 @@ class TestExitCodes:
         words = " ".join(result.stdout.split())
         assert "1 of them asked the same again, but after less than 23 hours" in words
         assert "the snapshots span 1.0 h, 23 h needed (0.0000 in n10, 0.6200 in n9)" in words
-        assert "ask the same again tomorrow, with another --snapshot. `dtef board --snapshot LABEL` shows" in words
+        assert "run the same again tomorrow, with another --snapshot. `dtef board --snapshot LABEL` shows" in words
 
     def test_only_baselines_say_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         use(state, monkeypatch)

@@ -62,7 +62,7 @@ def test_what_no_command_is_prepared_for_is_one_line_with_an_exit_code_of_its_ow
     account = state / "dagster" / "dtef-errors.log"
     assert result.exit_code == UNEXPECTED == 70
     (line,) = result.stderr.splitlines()
-    assert line.startswith("error: this is a fault of dtef-pipeline itself: KeyError: 'a fault of ours'; ")
+    assert line.startswith("error: this is a bug of dtef-pipeline: KeyError: 'a fault of ours'; ")
     assert line.endswith(str(account))
     assert "in broken\n" in account.read_text(encoding="utf-8")
 
@@ -121,7 +121,7 @@ def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_told(
         said = f"error: the warehouse {tmp_path / place} {reason}\n"
         assert {refused(*command) for command in [*readers, ["ui"], ["add", SAMPLE]]} == {said}
     monkeypatch.setenv("DTEF_WAREHOUSE", "/proc/nope")
-    said = "error: there is no warehouse /proc/nope: /proc/nope cannot be made: /proc holds no files of users"
+    said = "error: there is no warehouse /proc/nope: /proc/nope cannot be made: /proc cannot hold files of users"
     assert {refused(*command) for command in readers} == {f"{said}; name another place in DTEF_WAREHOUSE\n"}
     monkeypatch.setenv("DTEF_WAREHOUSE", str(tmp_path / "new"))
     said = f"error: there is no warehouse {tmp_path}/new: `dtef add PATH` makes it, or name another in DTEF_WAREHOUSE\n"
@@ -132,7 +132,7 @@ def test_a_response_store_that_is_no_database_is_told_with_a_remedy(state: Path)
     (state / "responses.sqlite").write_bytes(b"rubbish" * 99)
     assert refused("responses") == (
         f"error: cannot open the response store sqlite:///{state}/responses.sqlite: file is not a database; "
-        "replace it with a backup, or name another place in DTEF_RESPONSES\n"
+        "replace it with a backup, or choose another place with DTEF_RESPONSES\n"
     )
 
 

@@ -158,7 +158,7 @@ class TestSays:
 
     def test_a_length_that_is_assumed_is_named_until_a_response_is_known(self, server: FakeLLM) -> None:
         what = [*ROUND, "--model", "fake", "--questions", "2"]
-        assert "No reply of fake is known yet: its length follows from what is asked for" in ok("run", "--estimate", *what)
+        assert "No reply of fake is known yet: its length is estimated from the request" in ok("run", "--estimate", *what)
         run_stages(*what)
         assert "No reply of" not in ok("run", "--estimate", *what, "--snapshot", "later")
 

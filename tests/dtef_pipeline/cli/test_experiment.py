@@ -141,7 +141,7 @@ class TestRefused:
         assert "the experiment shift names no models; allowed: --model MODEL" in refused("run", *ROUND, "--experiment", "shift")
         message = refused("run", *ROUND, "--experiment", "shift", "--model", "baselines", "--condition", "shift")
         assert "--condition with --experiment" in message
-        assert "--context with the experiment context-size, which compares context levels" in refused(
+        assert "--context with the experiment context-size, which sets context levels" in refused(
             "run", *ROUND, "--experiment", "context-size", "--model", "baselines", "--context", "5"
         )
         assert "no round: allowed" in refused("run", "--experiment", "shift", "--model", "baselines")

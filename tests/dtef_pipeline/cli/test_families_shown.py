@@ -37,7 +37,7 @@ def test_what_readable_responses_alone_say_otherwise_is_told_for_the_first_rows(
     assert said.startswith("by only the readable responses: a against often-unread: better by the published policy")
     assert said.count("no difference is found") == 5
     assert "2 more rows: --csv has them all, as parsed_note" in said
-    assert "readable responses alone:" not in boards.describe_view_columns("comparisons", compared(panel("a", "b")))
+    assert "readable responses:" not in boards.describe_view_columns("comparisons", compared(panel("a", "b")))
 
 
 def test_gaps_show_deviation_interval_and_verdict_and_say_notes_that_have_no_room() -> None:

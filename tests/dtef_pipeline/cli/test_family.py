@@ -169,7 +169,7 @@ def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3
         result = dtef("drift", "--family", "rubric", "--fail-on", "watch", "--json")
         assert result.exit_code == code
     assert "openai/model-0, judged by standard(" in result.stderr
-    assert "ask the same again" in dtef("drift", "--family", "rubric").stdout
+    assert "Drift needs a second snapshot" in dtef("drift", "--family", "rubric").stdout
 
 
 def test_drift_of_rubrics_leaves_out_what_is_before_a_date_of_the_panel_or_of_the_command(
@@ -191,7 +191,7 @@ def test_drift_of_rubrics_leaves_out_what_is_before_a_date_of_the_panel_or_of_th
     )
     assert "no snapshot of a language model since 2027-01-01" in refused("drift", "--family", "rubric", "--since", "2027-01-01")
     (tmp_path / "panel.yaml").write_text("drift: {since: {nobody: 2026-01-02}}\n", encoding="utf-8")
-    assert "panel.yaml:1: drift.since.nobody: the panel asks no such model" in refused("drift", "--family", "rubric")
+    assert "panel.yaml:1: drift.since.nobody: not a model of the panel" in refused("drift", "--family", "rubric")
 
 
 def test_options_of_another_family_are_refused_with_those_that_are_allowed(house: Warehouse) -> None:

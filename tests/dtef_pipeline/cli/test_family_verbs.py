@@ -37,11 +37,11 @@ def test_a_round_that_is_removed_is_gone_and_its_responses_are_found_again(state
     run_stages("--round", "S1", *CHOSEN)
     (listed,) = strict(ok("list", "--json"))
     assert (listed["round"], listed["segments"], listed["snapshots"]) == ("S1", 26, ["base"])
-    assert "ROUND 'S2' fits none; known: S1" in refused("remove", "S2")
+    assert "ROUND 'S2' matches none; known: S1" in refused("remove", "S2")
     removed = ok("remove", "S*")
     assert "removed S1: " in removed
     assert "of base" in removed
-    assert "nothing is scored any more: boards and pages went too" in removed
+    assert "no scores are left: boards and pages were removed too" in removed
     assert partitions("round_segment") == []
     assert not any((state / "warehouse" / table / "round=S1").exists() for table in SURVEY_TABLES)
     assert "no rounds in" in refused("list")

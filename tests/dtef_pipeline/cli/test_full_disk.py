@@ -11,7 +11,7 @@ import pytest
 
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, dtef, refused
 
-REMEDY = "; make room on that disk and start the same again: what is stored is kept, and only the rest is done\n"
+REMEDY = "; free space on that disk and repeat the command: stored data is kept, and only the rest is done\n"
 
 
 @pytest.fixture

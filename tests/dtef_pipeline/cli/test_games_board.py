@@ -40,11 +40,11 @@ def test_the_board_marks_other_games_and_compares_players_on_the_same_ones(house
     assert rows["little"]["coverage"] == pytest.approx(4 / 14)
     assert "it played 4 of 14 games, on 2 of 6 seeds, against 1 of 2 opponents" in rows["little"]["note"]
     told = " ".join(ok(*BOARD).split())
-    assert "their order is no comparison: --games shared makes one" in told
+    assert "their ranks are not comparable: --games shared" in told
     two = ("--player", "much", "--player", "little", "--games", "shared")
     shared = strict(ok(*BOARD, *two, "--json"))
     assert [(row["player"], row["mean"], row["n_clusters"]) for row in shared] == [("much", 6.0, 2), ("little", 4.5, 2)]
-    assert "over the games alone" in " ".join(ok(*BOARD, *two).split())
+    assert "only over games" in " ".join(ok(*BOARD, *two).split())
     assert [row["player"] for row in strict(ok(*BOARD, "--player", "l*", "--json"))] == ["little"]
 
 
@@ -87,7 +87,7 @@ def test_a_row_says_how_many_of_its_episodes_were_played_and_what_ended_the_othe
         assert "were played" not in rows["much"]["note"]
     told = " ".join(ok(*BOARD).split())
     assert said in told
-    assert "a mean of the others may differ from that of all" in told
+    assert "the mean of the others may be biased" in told
 
 
 def test_refusals_and_moves_made_for_a_player_stand_beside_every_metric(house: Warehouse) -> None:

@@ -107,8 +107,8 @@ def test_without_a_model_and_without_stored_answers_no_warehouse_is_made(server:
         (("--scenario", "solitaire/thirteen"), "no decision points; allowed: poker/kuhn, poker/leduc"),
         (("--scenario", "poker/kuhn", "--sample", "13"), "got a sample of 13; allowed: from 1 to 12 decision points"),
         (("--scenario", "poker/kuhn", "--fill", "nahs"), "fill 'nahs': allowed: nash"),
-        (("--player", "baseline/nash"), "a baseline is not asked, and always shown"),
-        (("--seeds", "1-3"), "--seeds with --decisions: allowed with it: "),
+        (("--player", "baseline/nash"), "baselines are always shown and never asked"),
+        (("--seeds", "1-3"), "--seeds with --decisions: not allowed; allowed with it: "),
         (("--persona", "nobody", "--player", "fake"), "persona nobody: not known"),
     ],
 )

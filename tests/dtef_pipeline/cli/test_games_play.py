@@ -264,7 +264,7 @@ def test_a_version_with_another_content_is_an_error(state: Path) -> None:
     file = state / "in.jsonl"
     ok("export", "personas", file)
     file.write_text(file.read_text(encoding="utf-8").replace("Bold", "Bolder"), encoding="utf-8")
-    assert "in.jsonl:1: is there already with other content; got 'bold:v1'" in refused("games", "add", file)
+    assert "in.jsonl:1: exists already with other content; got 'bold:v1'" in refused("games", "add", file)
 
 
 def test_a_file_that_holds_another_persona_is_told_with_the_line_that_wants_it(state: Path) -> None:

@@ -48,7 +48,7 @@ class TestIngest:
         """Ingested again without the option, a round went back to 1 in silence, and the interval of skill grew narrow."""
         path = write_survey(state / "round.csv", ["A1"], questions=2)
         assert "design effect" not in ok("add", path)
-        means = "of one drawn at random, in ceilings and skill"
+        means = "of a simple random sample"
         again = "; kept from an earlier ingest of the round; --design-effect 1 resets it"
         assert f"  design effect 1.5: each respondent counts as 1/1.5 {means}\n" in ok("add", path, "--design-effect", "1.5")
         lowered = query("SELECT segment, question_id, ceiling_low.js FROM reference_scores ORDER BY ALL")
@@ -92,8 +92,8 @@ class TestIngest:
         assert first.startswith("X9: 2 segments, 1 question, 2 pairs; nothing in quarantine")
         again = ok("add", state / "survey.json", "--round", "x9", "--min-n", "100")
         assert again.startswith("X9: 1 segment, 1 question, 1 pair, ")
-        assert "since it was ingested last" not in first
-        assert "since it was ingested last: 1 segment dropped (country:kenya)" in again
+        assert "changes since the last ingest" not in first
+        assert "changes since the last ingest: 1 segment dropped (country:kenya)" in again
         assert "warning: retired 1 segment that the round no longer has: X9/country:kenya" in again
         assert query("SELECT DISTINCT round, segment, n FROM survey_responses") == [
             {"round": "X9", "segment": "country:chile", "n": 300}
@@ -114,7 +114,7 @@ class TestIngest:
         said = refused("add", path)
         assert "round A1 would lose what an earlier reading of it had: 1 segment dropped (country:kenya)" in said
         assert "now in quarantine: 2 decimal-comma, such as" in said
-        assert "nothing was changed: mend the file, or take the round as it is now with" in said
+        assert "nothing was changed: correct the file, or take the round as it is now with" in said
         assert {p: p.read_bytes() for p in (state / "warehouse").rglob("*.parquet")} == before
         assert "A1/country:kenya" in ok("add", path, "--replace")
         printed = ok("add", path)
@@ -181,7 +181,7 @@ class TestIngest:
     def test_a_round_without_counts_says_what_is_missing_and_how_many_pairs_that_concerns(self, state: Path) -> None:
         shutil.copytree(SAMPLE, state / "S1", ignore=shutil.ignore_patterns("*counts*"))
         said = refused("add", state / "S1")
-        assert "can be used: there is no S1_segment_counts_by_question.csv beside the aggregate file" in said
+        assert "can be used: there is no S1_segment_counts_by_question.csv next to the aggregate file" in said
         assert re.search(r"in quarantine: \d+ n-unknown \(Neither the question nor the segment states", said)
 
     @pytest.mark.thorough

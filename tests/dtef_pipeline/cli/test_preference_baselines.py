@@ -39,7 +39,7 @@ def test_baselines_stand_in_no_pair_unless_they_are_let_in(house: Warehouse) -> 
     """Nearly all pairs of surveys were of two baselines, and were served first."""
     assert "0 new pairs of 1 response\n" in ok("preference", "pairs", "--family", "survey")
     only = ("--model", "baseline/uniform", "--model", "baseline/other")
-    assert "baselines, which there are, stand in pairs with --baselines" in " ".join(
+    assert "there are baselines, which are paired with --baselines" in " ".join(
         refused("preference", "pairs", "--family", "survey", *only).split()
     )
     assert "--baselines" not in refused("preference", "pairs", "--family", "survey", "--only", "other/*")

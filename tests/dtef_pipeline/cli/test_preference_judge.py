@@ -71,7 +71,7 @@ def test_a_judge_that_prefers_the_longer_text_survives_the_swap(paired: Path, mo
 def test_a_text_without_a_verdict_is_no_vote_and_a_rerun_buys_nothing(paired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said, asked = judged(paired, monkeypatch, lambda call: "Both are fine.", "--pairs", "2")
     assert asked == 8, "each order once, and once more with a correction"
-    assert "no vote on 2 pairs, for want of a verdict: unreadable 2" in said
+    assert "no vote on 2 pairs, because there was no verdict: unreadable 2" in said
     assert judged(paired, monkeypatch, lambda call: ALWAYS_FIRST, "--pairs", "2")[1] == 0
     assert ok("preference", "votes").strip() == "There are no votes."
 
@@ -81,7 +81,7 @@ def test_a_budget_ends_judging_and_a_model_that_writes_nothing_is_refused(
 ) -> None:
     said, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST, "--max-calls", "2")
     assert asked == 2
-    assert "for want of a verdict: budget" in said
+    assert "because there was no verdict: budget" in said
     assert "without a server" in refused("preference", "vote", "--judge", "baseline/uniform")
 
 
@@ -124,5 +124,5 @@ def test_a_person_is_refused_under_a_judges_id_and_a_judge_says_what_such_votes_
         record = store.vote_record(Ballot(store.waiting(vote["reviewer"])[0], vote["reviewer"], "A", 3), store.clock())
         store.database.write(lambda connection: add_rows(connection, store.database, "vote", [record]))
     said, _ = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST)
-    assert "1 pair left out: the vote of a person stands under this judge's id, pairs(" in " ".join(said.split())
+    assert "1 pair left out: a person's vote has this judge's id, pairs(" in " ".join(said.split())
     assert "4 votes on 4 pairs" in said

@@ -221,7 +221,7 @@ def test_files_come_in_change_and_leave(state: Path) -> None:
     assert texts == [row[0] for row in BIRDS[1:]]
 
     # A name that fits nothing changes nothing; a pattern takes all that fit.
-    assert "PART 'mmlu/wind' fits none; known: mmlu/winds" in refused("qa", "remove", "mmlu/wind")
+    assert "PART 'mmlu/wind' matches none; known: mmlu/winds" in refused("qa", "remove", "mmlu/wind")
     ok("qa", "add", "gsm8k", write_sums(state / "sums.jsonl"))
     assert set(listed()) == {"gsm8k/all", "mmlu/sea_birds", "mmlu/winds"}
     removed = ok("qa", "remove", "mmlu/*")
@@ -272,9 +272,9 @@ def test_a_file_of_another_place_takes_no_items_away_unasked(state: Path) -> Non
     house.write("qa_scores", pa.Table.from_pylist(rows, schema=QA_SCORES), **at)
 
     told = " ".join(refused("qa", "add", "socioscope", other, "--corpus", talks).split())
-    assert f"socioscope/questions is the part of {talks / 'questions.json'}" in told
-    assert f"20 items with 1 scored response of it would be lost to {other}" in told
-    assert "--part NAME gives this one another name, --replace has it take the place" in told
+    assert f"socioscope/questions was added from {talks / 'questions.json'}: {other} would remove " in told
+    assert "20 items with 1 scored response of it" in told
+    assert "--part NAME gives it another name, --replace replaces it" in told
     assert listed()["socioscope/questions"][0] == 20
 
     ok("qa", "add", "socioscope", other, "--corpus", talks, "--part", "cold")
@@ -294,7 +294,7 @@ def test_a_file_of_another_place_takes_no_items_away_unasked(state: Path) -> Non
     replaced = " ".join(ok("qa", "add", "socioscope", other, "--corpus", talks, "--replace").split())
     assert listed()["socioscope/questions"][0] == 1
     assert f"socioscope/questions: gone with {moved}: 20 items with 1 scored response; stored responses stay" in replaced
-    assert "boards and pages follow at the next `dtef qa board --refresh`" in replaced
+    assert "boards and pages change with the next `dtef qa board --refresh`" in replaced
     assert house.read("qa_scores")["item_id"].to_pylist() == ["cold/0"]
     assert "allowed: up to 64 letters" in refused("qa", "add", "socioscope", other, "--corpus", talks, "--part", "a/b")
     sums = write_sums(state / "sums.jsonl")

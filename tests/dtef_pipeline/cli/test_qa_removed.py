@@ -39,8 +39,8 @@ def test_when_the_last_part_goes_no_board_is_left(tmp_path: Path, monkeypatch: p
     assert (site / "qa" / "index.html").is_file()
     house.write("drift", DRIFT.empty_table(), family="rubric")
     assert "qa" in house.values("drift", "family")
-    assert "boards and pages follow at the next `dtef qa board --refresh`" in ok("qa", "remove", "[!m]*", "mmlu/subject_1")
-    assert "nothing is scored any more: boards and pages went too" in ok("qa", "remove", "mmlu/*")
+    assert "boards and pages change with the next `dtef qa board --refresh`" in ok("qa", "remove", "[!m]*", "mmlu/subject_1")
+    assert "no scores are left: boards and pages were removed too" in ok("qa", "remove", "mmlu/*")
     assert not (site / "qa" / "index.html").exists()
     assert "Nothing is evaluated yet" in (site / "index.html").read_text(encoding="utf-8")
     assert "no qa_board" in refused("qa", "board")
@@ -57,5 +57,5 @@ def test_when_the_last_part_goes_no_board_is_left(tmp_path: Path, monkeypatch: p
 def test_a_panel_names_no_model_that_has_no_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "panel.yaml").write_text("drift: {since: {someold: 2026-01-01}}\n", encoding="utf-8")
     monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
-    with pytest.raises(ConfigError, match=r"since\.someold: the panel asks no such model, and none has scores"):
+    with pytest.raises(ConfigError, match=r"since\.someold: not a model of the panel, and without scores"):
         panel_drift(Settings.read_environment(), Warehouse(tmp_path / "warehouse"))

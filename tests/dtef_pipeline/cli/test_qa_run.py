@@ -161,16 +161,16 @@ def test_nobody_is_asked_where_nobody_can_judge(told: Story, judge: tuple[str, s
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("run", "--suite", "mnlu", *ASKED), "--suite 'mnlu' fits none; known: mmlu"),
-        (("run", "--part", "wind", *ASKED), "--part '*/wind' fits none; known: mmlu/winds"),
-        (("run", "--suite", "gsm8k", "--part", "winds", *ASKED), "--part '*/winds' fits none; known: gsm8k/all"),
+        (("run", "--suite", "mnlu", *ASKED), "--suite 'mnlu' matches none; known: mmlu"),
+        (("run", "--part", "wind", *ASKED), "--part '*/wind' matches none; known: mmlu/winds"),
+        (("run", "--suite", "gsm8k", "--part", "winds", *ASKED), "--part '*/winds' matches none; known: gsm8k/all"),
         (("run", "--model", "nobody", "--judge", "none"), "no model or collection 'nobody'"),
         (("run", *ASKED, "--snapshot", "a/b"), "snapshot"),
         (("run", *ASKED, "--max-calls", "jugde=1"), "budget of 'jugde': allowed: a role or a model of this run"),
         (("run", *ASKED, "--max-calls", "judge=x"), "a whole number from 0"),
         (("run", *ASKED, "--few-shot", "-1"), "--few-shot"),
         (("run", *ASKED, "--template", "essay"), "'letters', 'parens', 'cot'"),
-        (("remove", "winds"), "PART 'winds' fits none; known: mmlu/winds"),
+        (("remove", "winds"), "PART 'winds' matches none; known: mmlu/winds"),
         (("remove",), "Missing argument"),
     ],
 )

@@ -87,7 +87,7 @@ class TestGiven:
         assert [one["status"] for one in document["qa_pairs"][3]["answers"]] == ["no_scorer"]
 
     def test_questions_of_no_interview_are_counted_as_such(self, files: tuple[Path, Path, Path]) -> None:
-        """Each counted as an interview of its own; and a source that is no file of the corpus was taken without a word."""
+        """Each counted as an interview of its own; and a source that is not a file of the corpus was taken without a word."""
         questions, corpus, out = files
         free = [
             {**pair(f"free{at}", "Yes/No", "yes", "", answer(text)), "evidence": []} for at, text in enumerate(("yes", "no"))
@@ -151,7 +151,7 @@ class TestGiven:
         assert "does not exist" in refused("score", questions, "--corpus", corpus.parent / "none")
         for option in ("--k 3", "--retriever remote", "--filter PROJECT=x", "--snapshot base", "--replace"):
             told = refused("score", questions, "--corpus", corpus, *option.split())
-            assert f"{option.split()[0]} with --corpus and no --model, as answers of a file are scored" in told
+            assert f"{option.split()[0]} with --corpus without --model, which scores the answers of a file" in told
         assert not out.exists()
 
 
@@ -234,8 +234,8 @@ def test_a_judge_reads_the_reasons_where_a_question_says_so(
         else '{"answer": "Yes, the tide.", "citations": []}'
     )
     words = ("score", questions, "--corpus", TALKS, "--out", state / "out", "--part", "reasons")
-    assert "--judge with --corpus and no --model, as answers of a file are scored" in refused(*words, "--judge", "inventor")
-    assert "this is the judge: --judge MODEL names another one" in refused(*words, "--model", "honest")
+    assert "--judge with --corpus without --model, which scores the answers of a file" in refused(*words, "--judge", "inventor")
+    assert "this is the judge: --judge MODEL names another judge" in refused(*words, "--model", "honest")
     assert server.answered == 0
     name_panel(state, monkeypatch, qa={"allow_unpriced": ["inventor"]})
     said = ok(*words, "--model", "honest", "--judge", "inventor")
@@ -263,7 +263,7 @@ def test_a_model_that_never_answered_has_no_results(
     (state / "models.yaml").write_text(yaml.safe_dump({"models": {"gone": spec}}), encoding="utf-8")
     result = dtef("score", TALKS / "questions.json", "--corpus", TALKS, "--out", state / "out", "--model", "gone")
     assert result.exit_code == 1
-    assert "gone: no answer of it is stored, and no results are written" in result.stderr
+    assert "gone: no stored answers, so no results are written" in result.stderr
     assert not (state / "out").exists()
 
 

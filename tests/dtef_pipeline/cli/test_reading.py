@@ -43,7 +43,7 @@ class TestOthers:
         message = refused("sql", "SELECT * FROM scores")
         assert re.search(r"tables: .*survey_responses", message)
         assert re.search(r"made by later stages: .*scores", message)
-        assert message.startswith("error: the table scores is not there yet; tables: ")
+        assert message.startswith("error: the table scores does not exist yet; tables: ")
         assert "there is no table survey_response (did you mean survey_responses?); " in refused("sql", "FROM survey_response")
         assert "sqlite_master" not in message
         assert "syntax error" in refused("sql", "SELEC 1")
@@ -65,7 +65,7 @@ class TestOthers:
             assert set(zipped.namelist()) == {name for name in names if (tmp_path / name).is_file()}
         (folder / "drift.html").write_text("my notes", encoding="utf-8")
         (folder / ".pages.json").unlink()
-        assert "drift.html is there already" in refused("report", "--out", folder)
+        assert "drift.html exists already" in refused("report", "--out", folder)
         assert (folder / "drift.html").read_text(encoding="utf-8") == "my notes"
         assert "it is a file" in refused("report", "--out", folder / "drift.html")
 

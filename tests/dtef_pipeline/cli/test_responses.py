@@ -58,7 +58,7 @@ class TestForgetting:
         assert "2 responses forgotten" in ok("responses", "--snapshot", "base", "--model", "mini", "--forget")
         shown = ok("responses")
         assert "2 responses, " in shown
-        assert "2 responses forgotten before, at a known cost of $0.2500" in shown
+        assert "2 responses removed before, at a known cost of $0.2500" in shown
 
     def test_days_are_those_of_utc(self, kept: list[Response], state: Path) -> None:
         assert "4 responses, " in ok("responses", "--since", "2026-01-02", "--before", "2026-01-03")
@@ -90,7 +90,7 @@ class TestMoving:
         file = state / "some.jsonl"
         file.write_text("mine", encoding="utf-8")
         message = refused("export", "responses", file, "--model", "mimi")
-        assert "has no such responses; it has maxi in night, mini in base, mini in night" in message
+        assert "has no responses that match; it has maxi in night, mini in base, mini in night" in message
         assert file.read_text(encoding="utf-8") == "mine"
 
     def test_a_bad_file_is_refused_with_its_line(self, kept: list[Response], state: Path) -> None:

@@ -31,7 +31,7 @@ def left_out(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Base:
 class TestRollUps:
     def test_a_run_that_leaves_them_out_says_how_to_make_them_and_rollup_does(self, left_out: Base, state: Path) -> None:
         shutil.copytree(left_out.folder, state, dirs_exist_ok=True)
-        (line,) = [line for line in left_out.printed.splitlines() if "roll-ups were left out" in line]
+        (line,) = [line for line in left_out.printed.splitlines() if "no roll-ups: " in line]
         assert "dtef board --refresh" in line
         assert not tables(state) & MADE_BY_ROLL_UPS
         assert not (state / "warehouse" / "report" / "index.html").exists()

@@ -45,7 +45,7 @@ def test_finding_is_a_line_with_file_line_place_level_and_code(folder: Path) -> 
         "",
         "2 files, 2 prompts, 4 criteria",
         "found: 1 error, 1 unscorable, 1 warning, 1 info",
-        "1 file cannot be run until the errors are mended",
+        "1 file cannot be run until the errors are corrected",
     ]
 
 

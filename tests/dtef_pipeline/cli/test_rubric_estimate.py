@@ -95,7 +95,7 @@ def test_key_points_are_priced_apart_and_what_follows_from_stored_ones_is_what_i
     assert before[of_points]["cost_usd"] > 0
     # Six points are guessed, each judged twice.
     assert before["judge", "judge-x"]["calls"] == 6 + 2 * 6
-    assumed = "1 ideal answer yet to be read for key points, taken to have 6 points each"
+    assumed = "1 ideal answer without extracted key points, assumed to have 6 each"
     assert assumed in ok("rubric", "run", "--estimate", *EXTRACTING)
     assert not lacking.asked
     write_panel(rubric=EMBEDDED)
@@ -113,7 +113,7 @@ def test_key_points_are_priced_apart_and_what_follows_from_stored_ones_is_what_i
     }
     after = estimated(*EXTRACTING)
     assert (after[of_points]["requests"], after[of_points]["replayed"]) == (1, 1)
-    assert "yet to be read" not in ok("rubric", "run", "--estimate", *EXTRACTING)
+    assert "without extracted key points" not in ok("rubric", "run", "--estimate", *EXTRACTING)
     assert (after["judge", "judge-x"]["planned"], after["judge", "judge-x"]["calls"]) == (10, 0)
     shown = ok("rubric", "show", "two", "second")
     assert "should [0], extracted: It says: For it is so" in shown
@@ -135,7 +135,7 @@ def test_nobody_is_asked_for_key_points_where_no_analyst_is_named(lacking: Playe
     (state / "models.yaml").write_text(yaml.safe_dump(models), encoding="utf-8")
     write_panel(rubric=POINTS)
     for more in ([], ["--estimate"]):
-        assert "nobody is named who extracts key points" in refused("rubric", "run", *more, *EXTRACTING)
+        assert "no analyst is named to extract key points" in refused("rubric", "run", *more, *EXTRACTING)
     assert not lacking.asked
     write_panel(rubric={**POINTS, "analysts": ["analyst-z"]})
     assert "analyst-z (key points)" in ok("rubric", "run", "--estimate", *EXTRACTING)

@@ -20,7 +20,7 @@ def test_a_file_that_names_no_models_is_added_and_its_run_has_to_name_some(bluep
     (folder / "nobody.yml").write_text(NOBODY, encoding="utf-8")
     added = dtef("rubric", "add", folder / "nobody.yml")
     assert (added.exit_code, "1 blueprint added" in added.stdout) == (0, True)
-    assert "it is not known whom these ask: nobody; give the folder of collections with --models-dir" in added.stderr
+    assert "the models of these are not known: nobody; give the folder of collections with --models-dir" in added.stderr
     for more in ([], ["--estimate"]):
         told = refused("rubric", "run", *more)
         assert "nobody names a collection of models" in told
@@ -57,7 +57,7 @@ def test_broken_files_are_a_line_each_and_good_ones_are_added(blueprints: tuple[
     lines = [line for line in added.stderr.splitlines() if line.startswith("error: ")]
     assert len(lines) == 6
     assert f"error: {files}/bad-0.yml:2: yaml: mapping values are not allowed" in lines[2]
-    assert sum("reserved-id: the id two is also that of" in line for line in lines) == 2
+    assert sum("reserved-id: the id two also belongs to" in line for line in lines) == 2
     assert "6 files with errors were not added" in added.stderr
     assert json.loads(ok("sql", "SELECT blueprint FROM rubric_blueprints", "--json")) == [{"blueprint": "greetings"}]
 
@@ -70,7 +70,7 @@ def test_a_file_that_breaks_stays_as_it_was_added_and_that_is_said(blueprints: t
     file.write_text("title: a: b", encoding="utf-8")
     told = dtef("rubric", "add", file)
     assert (told.exit_code, "0 blueprints added" in told.stdout) == (1, True)
-    assert "as they were before, these stay known: greetings" in told.stderr
+    assert "their earlier versions stay: greetings" in told.stderr
     assert BLUEPRINT_NOTES.read(Warehouse(folder / "warehouse"), "greetings") == before
 
 
@@ -89,7 +89,7 @@ def test_a_removed_blueprint_leaves_tables_and_boards_and_comes_back_for_nothing
     assert "removed more__broken: 4 responses, " in removed
     assert "stored responses stay" in removed
     assert f"adding their folder adds them again: {files}/more/broken.yml" in removed
-    assert "boards and pages follow at the next `dtef rubric board --refresh`" in removed
+    assert "boards and pages change with the next `dtef rubric board --refresh`" in removed
     for table in (
         "rubric_blueprints",
         "rubric_prompts",
@@ -102,7 +102,7 @@ def test_a_removed_blueprint_leaves_tables_and_boards_and_comes_back_for_nothing
     ok("rubric", "board", "--refresh")
     shown = ok("rubric", "board", "--by", "blueprint", "--json")
     assert {row["blueprint"] for row in json.loads(shown)} == {"greetings"}
-    assert "'more__broken' fits none; known: greetings" in refused("rubric", "remove", "more__broken")
+    assert "'more__broken' matches none; known: greetings" in refused("rubric", "remove", "more__broken")
 
     assert "2 blueprints added, 1 new or changed" in ok("rubric", "add", files)
     assert "1 blueprint, snapshot base" in ok("rubric", "run", "--blueprint", "more__*", "--no-roll-ups")
@@ -119,12 +119,12 @@ def test_files_that_are_gone_are_told_and_a_renamed_one_is_known_again(blueprint
     (files / "greetings.yml").rename(files / "hello.yml")
     (files / "more" / "broken.yml").unlink()
     checked = dtef("rubric", "check", files)
-    assert f"warning: greetings: its file {files}/greetings.yml is gone; it stays known" in checked.stderr
+    assert f"warning: greetings: its file {files}/greetings.yml no longer exists; its results stay" in checked.stderr
     assert "`dtef rubric remove more__broken` takes it away" in checked.stderr
     assert "is gone" not in dtef("rubric", "check", files / "hello.yml").stderr
     added = dtef("rubric", "add", files)
     assert added.exit_code == 0
-    assert "is gone, and hello holds the same: a run of hello finds the stored responses" in added.stderr
+    assert "is gone, and hello has the same content: a run of hello finds the stored responses" in added.stderr
     ok("rubric", "run", "--blueprint", "hello", "--no-roll-ups")
     assert server.answered == asked
     ok("rubric", "remove", "greetings", "more__broken")

@@ -114,7 +114,7 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     # Broken parts are left out where that is asked for, and that is said.
     kept = dtef("rubric", "add", folder / "files" / "more" / "broken.yml", "--root", folder / "files", "--skip-broken")
     assert kept.exit_code == 0
-    assert "more__broken: left out, since broken: prompt 1 should[0] (weight-out-of-range)" in kept.stderr
+    assert "more__broken: left out because of errors: prompt 1 should[0] (weight-out-of-range)" in kept.stderr
     assert "1 blueprint" in ok("rubric", "run", "--blueprint", "more__*", "--no-roll-ups")
 
     # A model string stands for the model of the models file, in budgets too.
@@ -155,7 +155,7 @@ def test_nobody_is_asked_where_nobody_can_judge(blueprints: tuple[Path, FakeLLM]
     dtef("rubric", "add", folder / "files" / "greetings.yml")
     models = yaml.safe_load((folder / "models.yaml").read_text(encoding="utf-8"))
     (folder / "models.yaml").write_text(yaml.safe_dump({"models": models["models"]}), encoding="utf-8")
-    assert "nobody is named who judges" in refused("rubric", "run")
+    assert "no judge is named" in refused("rubric", "run")
     assert server.answered == 0
 
 
@@ -185,7 +185,7 @@ def test_models_and_judges_that_fail_are_named(tmp_path: Path) -> None:
     given = RunContextOfCommand(FAMILY_BY_NAME["rubric"], RubricSettings(), RunFlags(), Settings.read_environment(), house)
     assert [*list_failed_calls(RUBRIC_RUN, given, ["a"]), *run_warnings(house, ["a"], "base")] == [
         "warning: m: 1 response of 3 failed; the same command asks again",
-        "warning: m: 1 response of 3 blank, and so unscored",
+        "warning: m: 1 response of 3 blank, so they have no score",
         "warning: j: 1 of 2 judgements could not be read, and count as missing",
     ]
 

@@ -76,7 +76,7 @@ class TestRunRefuses:
         [
             ("models: [nosuch]", "models.0: no model or collection 'nosuch'; known: "),
             ("rounds: [S1, ZZ9]", "rounds: ZZ9 not ingested; ingested: S1"),
-            ("drift: {since: {nope: 2026-03-01}}", "drift.since.nope: the panel asks no such model, and none has scores; "),
+            ("drift: {since: {nope: 2026-03-01}}", "drift.since.nope: not a model of the panel, and without scores; "),
         ],
     )
     def test_a_panel_that_names_what_is_not_there(
@@ -161,7 +161,7 @@ class TestRun:
         assert result.exit_code == 0
         unread, earlier = (line for line in result.stderr.splitlines() if line.startswith("warning: "))
         assert unread.startswith(
-            "warning: fake: none of 4 responses could be read (100.0% unread), so that its scores say little; "
+            "warning: fake: none of 4 responses could be read (100.0% unread), so its scores are unreliable; "
         )
         assert "snapshot 2020-01-31 counts as the date that it begins with, which is before base: " in earlier
         shown = query(unread.split('dtef sql "')[1].removesuffix('"'))

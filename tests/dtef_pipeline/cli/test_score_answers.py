@@ -25,7 +25,7 @@ class TestScoreAnswers:
         file = tmp_path / "answers.jsonl"
         file.write_text(f"{YES}\n{{oops\n", encoding="utf-8")
         message = refused("score", "--family", "qa", file)
-        assert f"{file.name}:2: it is no JSON" in " ".join(message.split())
+        assert f"{file.name}:2: it is not JSON" in " ".join(message.split())
         assert dtef("score", "--family", "qa", file).stdout == ""
 
     def test_an_empty_file_is_told_of(self) -> None:

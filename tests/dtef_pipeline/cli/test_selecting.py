@@ -114,7 +114,7 @@ class TestBudgets:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--max-cost-usd", "five"], "--max-cost-usd 'five': allowed: an amount from 0, alone or after MODEL="),
+            (["--max-cost-usd", "five"], "--max-cost-usd 'five': allowed: an amount from 0, by itself or after MODEL="),
             (["--max-calls", "1.5"], "--max-calls '1.5': allowed: a whole number from 0"),
             (["--max-calls", "5", "--max-calls", "6"], "--max-calls is given twice for the run"),
             (["--max-calls", "gpt-4.1=5"], "budget of 'gpt-4.1': allowed: a role or a model of this run: "),

@@ -49,9 +49,9 @@ class TestTokens:
     def test_a_name_is_given_once_and_can_be_an_id(self, tokens: Path) -> None:
         made("alice", "admin")
         before = tokens.read_bytes()
-        assert "'alice' holds a token already" in refused("tokens", "alice", "--role", "reviewer")
+        assert "'alice' has a token already" in refused("tokens", "alice", "--role", "reviewer")
         assert "got 'a b'; allowed: 1 to 100 letters" in refused("tokens", "a b", "--role", "reviewer")
-        assert "'carol' holds no token; those who do: alice" in refused("tokens", "carol", "--remove")
+        assert "'carol' has no token; names with a token: alice" in refused("tokens", "carol", "--remove")
         assert tokens.read_bytes() == before
 
     def test_a_file_with_a_fault_is_left_as_it_is(self, tokens: Path) -> None:

@@ -85,7 +85,7 @@ GOOD = write_document_lines("persona", [FIRST]).strip()
         (GOOD.replace('"version":1', '"version":"1"'), "version: got '1'; allowed: a whole number"),
         (GOOD.replace('"id":"calm"', '"id":"../calm"'), "id: got '../calm'"),
         (GOOD.replace('"kind"', '"mood":1,"kind"'), "mood: unknown key; known: id, version"),
-        (GOOD.replace('"kind"', '"id":"calm","kind"'), "a key stands twice"),
+        (GOOD.replace('"kind"', '"id":"calm","kind"'), "a key occurs twice"),
         (GOOD.replace('"n":1', '"n":NaN'), "traits"),
         (GOOD.replace("Be calm.", "\\ud800"), "no usable JSON"),
         (GOOD.replace("Be calm.", "Be loud."), "line 1 has other content; got 'calm:v1'"),
@@ -101,7 +101,7 @@ def test_what_is_there_already_is_skipped_and_what_differs_is_refused() -> None:
     assert find_new_documents({1: FIRST, 4: SECOND}, there, "x") == {4: SECOND}
     with pytest.raises(
         SourceError,
-        match="x:7: is there already with other content; got 'calm:v1'; allowed: ",
+        match="x:7: exists already with other content; got 'calm:v1'; allowed: ",
     ):
         find_new_documents({7: FIRST.model_copy(update={"display_name": "Other"})}, there, "x")
 

@@ -114,7 +114,7 @@ def test_an_empty_reply_is_no_empty_message() -> None:
 
 
 def test_cases_that_lack_what_is_shown_are_refused() -> None:
-    with pytest.raises(ValueError, match="none but system prompts"):
+    with pytest.raises(ValueError, match="only system prompts"):
         judge_messages("prompt-aware", Case("t", "c", (Message("system", "s"),)))
     with pytest.raises(ValueError, match="not among the 1"):
         judge_messages("holistic", Case("t", "c", CASE.turns, ("d",)))

@@ -65,11 +65,11 @@ def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path:
         (HEADER + "a,,A\n", 2, "right"),
         (HEADER + "a,a,A\n", 2, "got 'a'"),
         (HEADER + "a,b\n", 2, "got '2'; allowed: 3"),
-        (HEADER + '"a,b,A\n', None, "is no CSV"),
+        (HEADER + '"a,b,A\n', None, "is not CSV"),
         ("left,right,choice,confidence\na,b,A,6\n", 2, "got '6'; allowed: 1, 2, 3, 4, 5"),
         ("left,right,choice,reviewer_id\na,b,A,r\na,b,A,\n", 3, "reviewer_id"),
         ("", 1, "left stands 0 times"),
-        (b"left,right,choice\na,\xff,A\n", 2, "is no text"),
+        (b"left,right,choice\na,\xff,A\n", 2, "is not text"),
         ('{"votes": [["a", "b", "A"]],\n "votes": []}', None, "the key 'votes' more than once"),
         ('{"votes": [["a", "b", "A"], ["a", "b"]]}', None, "votes[1]"),
         ('{"votes": [["a", "b", "X"]]}', None, "votes[0]"),
@@ -83,8 +83,8 @@ def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path:
         ('{"wins": [], "votes": []}', None, '"votes" or "wins", not both'),
         ('{"votes": {}}', None, '"votes" or "wins"'),
         ("[1]", None, '"votes" or "wins"'),
-        ("{", 1, "is no JSON"),
-        ("[" * 100_000, None, "is no JSON"),
+        ("{", 1, "is not JSON"),
+        ("[" * 100_000, None, "is not JSON"),
         (HEADER + f"a,b,{'x' * 900_000}\n", 2, "choice"),
     ],
 )
@@ -129,7 +129,7 @@ def test_length_control_takes_the_lengths_of_responses(tmp_path: Path) -> None:
     [
         (f"{LENGTHS}\n{LENGTHS}", ":3: is a second response"),
         ("{}", ":1: no prompt_id"),
-        ("[" * 99_999, ":1: is no JSON object"),
+        ("[" * 99_999, ":1: is not a JSON object"),
     ],
 )
 def test_a_faulty_file_of_responses_names_its_line(text: str, message: str, tmp_path: Path) -> None:

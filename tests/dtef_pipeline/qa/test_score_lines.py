@@ -96,10 +96,10 @@ def test_settings_are_those_of_the_line() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{oops", r"answers.jsonl:2: it is no JSON: .*; got '{oops'; allowed: a JSON object"),
+        ("{oops", r"answers.jsonl:2: it is not JSON: .*; got '{oops'; allowed: a JSON object"),
         ("[1]", "no object"),
         ("null", "no object"),
-        ('{"scorer": NaN}', "NaN is no number in JSON"),
+        ('{"scorer": NaN}', "NaN is not a number in JSON"),
         ('{"scorer": 1e999}', "too large"),
         ('{"scorer": "yes_no", "scorer": "list_one"}', "'scorer' is given twice"),
         ("[" * 100_000, "nested too deeply|no JSON"),
@@ -110,7 +110,7 @@ def test_settings_are_those_of_the_line() -> None:
         ({**LINE, "response": 5}, "response .*; got '5'; allowed: a text, or null"),
         ({"scorer": "list_one", "reference": "x"}, "response is missing"),
         ({"scorer": "list_one", "response": "x"}, "reference is missing"),
-        ({**LINE, "reference": "{car"}, "answers.jsonl:2: metric: this is no JSON"),
+        ({**LINE, "reference": "{car"}, "answers.jsonl:2: metric: this is not JSON"),
         ({**LINE, "reference": {"car": 1, "Car": 1}}, "the values 'car' and 'Car' are the same"),
         ({**LINE, "options": "A, B"}, "options .*; allowed: a list of texts"),
         ({**LINE, "options": ["A", 1]}, "options"),

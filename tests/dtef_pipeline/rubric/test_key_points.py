@@ -142,7 +142,7 @@ def test_the_first_analyst_extracts_at_temperature_0() -> None:
     assert choose_extracting_model([], models).variant == "openai/w[max_tokens=256,temperature=0]"
     assert choose_extracting_model(["other"], models).name == "other"
     assert choose_extracting_model(["none"], models).temperature is None
-    with pytest.raises(ConfigError, match="nobody is named who extracts key points"):
+    with pytest.raises(ConfigError, match="no analyst is named to extract key points"):
         choose_extracting_model([], Models({}, {}))
 
 

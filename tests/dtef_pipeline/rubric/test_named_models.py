@@ -117,5 +117,5 @@ def test_collection_that_is_no_list_of_texts_is_refused(tmp_path: Path, name: st
 
 
 def test_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is no folder"):
+    with pytest.raises(ConfigError, match="is not a folder"):
         read_collections(tmp_path / "nowhere")

@@ -142,7 +142,7 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         ),
         (
             lambda d: d["segments"][0].update(sampleSize="many"),
-            r"json:\d+: sampleSize of segment 'country:turkiye' is no number of people; got",
+            r"json:\d+: sampleSize of segment 'country:turkiye' is not a number of people; got",
         ),
     ],
 )

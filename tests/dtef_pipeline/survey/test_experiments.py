@@ -82,7 +82,7 @@ class TestFaults:
             ),
             (
                 "conditions: [{name: a}, {name: b, settings: {temperature: false}}]",
-                "condition 'b': .*true and false are no values",
+                "condition 'b': .*true and false are not values",
             ),
             ("conditions: [{name: a}, {name: b, settings: {temperature: -1}}]", "condition 'b': .*0 or more"),
             (

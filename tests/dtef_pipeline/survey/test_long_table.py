@@ -139,7 +139,7 @@ def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> Non
         ),
         (
             [HEADER, ["GD9", "Good?", "Yes", "country", "Kenya", "6", "few"]],
-            r"csv:2: n is no number of people; got 'few'; allowed: a who",
+            r"csv:2: n is not a number of people; got 'few'; allowed: a who",
         ),
         (
             [HEADER, ROWS[0], [*ROWS[1][:-1], "41"]],
@@ -156,7 +156,7 @@ def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> Non
         ),
         (
             [[*HEADER, "scale"], [*ROWS[0], "ordinal"], [*ROWS[1], "ranked"]],
-            r"csv:3: this is no scale; got 'ranked'; allowed: ordinal, nominal, or blank",
+            r"csv:3: this is not a scale; got 'ranked'; allowed: ordinal, nominal, or blank",
         ),
         (
             [[*HEADER, "battery"], [*ROWS[0], "B1"], [*ROWS[1], "B2"]],

@@ -91,7 +91,7 @@ class TestReading:
             (
                 "draws: 2\ndrift:\n  since: {warm: 2026-13-01}\n",
                 3,
-                "not a readable panel file: 2026-13-01 is no date: month must be in 1..12; allowed: a date",
+                "not a readable panel file: 2026-13-01 is not a date: month must be in 1..12; allowed: a date",
             ),
             ("drift: {baseline: 1}\n", 1, "drift.baseline: got 1; allowed: 2 or more"),
             (
@@ -134,15 +134,15 @@ class TestReading:
             ("draws: 1\nrounds: [T1, T9]\n", r":2: rounds: T9 not ingested; ingested: T1, T2$"),
             (
                 "models: [pair]\ndrift:\n  since: {warm: 2026-03-01, old: 2026-03-01,\n    wram: 2026-03-01}\n",
-                r":4: drift\.since\.wram: the panel asks no such model, and none has scores; asked or with scores: cold, old, warm@",
+                r":4: drift\.since\.wram: not a model of the panel, and without scores; models of the panel or with scores: cold, old, warm@",
             ),
             (
                 "models: [pair]\ndrift:\n  control:\n  - warm\n  - old\n  - cald\n",
-                r":6: drift\.control\.2: 'cald': the panel asks no such language model, and none has scores; asked or with scores: cold,",
+                r":6: drift\.control\.2: 'cald': not a language model of the panel, and without scores; models of the panel or .*: cold,",
             ),
             (
                 "models: [warm, baseline/uniform]\ndrift: {control: [baseline/uniform]}\n",
-                r":2: drift\.control\.0: 'baseline/uniform': the panel asks no such language model",
+                r":2: drift\.control\.0: 'baseline/uniform': not a language model of the panel",
             ),
             ("rounds: [T1]\nsegments: ['ageGroup:18-25']\n", r":2: segments: ageGroup:18-25 in none of the chosen rounds"),
         ],

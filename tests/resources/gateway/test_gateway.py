@@ -68,7 +68,7 @@ class TestAnswering:
         assert asyncio.run(caller()).asked == 1
 
     def test_a_baseline_is_not_for_asking(self, store: ResponseStore) -> None:
-        with pytest.raises(ValueError, match="computed, not asked for"):
+        with pytest.raises(ValueError, match="computed, not requested"):
             gateway(store).answer(requests(ModelSpec(name="u", model="baseline/uniform")))
 
 

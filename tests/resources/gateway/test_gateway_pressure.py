@@ -115,7 +115,7 @@ class TestGivingUp:
         told: list[str] = []
         with FakeLLM(fault=always(fault)) as server:
             answers = gateway(store, tell=told.append).answer(requests(model(server, max_concurrency=4), 60))
-        assert told == [f"m: HTTP {fault.status}: {fault.message}; nothing more is asked of it in this run"]
+        assert told == [f"m: HTTP {fault.status}: {fault.message}; this run sends it no more requests"]
         assert len(answers.failures) == 60
         assert answers.asked == len(server.calls) <= 4
         unsent = [failure for failure in answers.failures.values() if not failure.attempts]
@@ -129,7 +129,7 @@ class TestGivingUp:
         assert len(answers.failures) == 60
         assert 10 <= len(server.calls) <= 14
         assert told == [
-            "m: the first 10 requests all failed: HTTP 400: unknown parameter: top_k; nothing more is asked of it in this run"
+            "m: the first 10 requests all failed: HTTP 400: unknown parameter: top_k; this run sends it no more requests"
         ]
 
     @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_a_vote_under_another_id_is_the_same_vote_or_contradicts_it(location: st
         vote = next(line for line in lines if line.kind == "vote")
         other = vote.replace_values(vote_id="0" * 32)
         assert add_lines(store, [other], "me", "another id").added == {}
-        with pytest.raises(SourceError, match="is there already with other content"):
+        with pytest.raises(SourceError, match="exists already with other content"):
             add_lines(store, [other.replace_values(choice="B")], "me", "another choice")
         assert len(store.votes()) == len(cast)
         # A new reviewer on a pair that has votes is no repeat.

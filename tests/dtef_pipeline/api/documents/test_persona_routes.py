@@ -55,7 +55,7 @@ def test_an_id_that_is_there_is_refused_also_one_of_a_file(client: TestClient) -
     for name in ("patient", "bold"):
         answer = client.post(PERSONAS, json={**PATIENT, "id": name})
         assert (answer.status_code, answer.headers["content-type"]) == (409, "application/problem+json")
-        assert f"the persona {name} is there already" in answer.json()["detail"]
+        assert f"the persona {name} exists already" in answer.json()["detail"]
 
 
 FAULTY = {

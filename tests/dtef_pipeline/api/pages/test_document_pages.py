@@ -120,7 +120,7 @@ def test_a_line_of_traits_without_a_value_is_refused_by_its_number_and_what_was_
     wrong = {
         "risk: low\nbold": "line 2: got 'bold'",
         ": x": "line 1: got",
-        "a: 1\n\na: 2": "line 3: 'a' stands twice",
+        "a: 1\n\na: 2": "line 3: 'a' occurs twice",
     }
     with browsing(tmp_path) as client:
         for traits, said in wrong.items():

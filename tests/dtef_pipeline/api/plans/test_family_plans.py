@@ -131,10 +131,10 @@ def test_all_names_that_are_unknown_are_told_at_once(
         ("survey", {"rounds": ["S1\u202e"]}, r"'S1\\u202e' not ingested"),
         ("survey", {"segments": ["x\u202e"]}, r"'x\\u202e' in none"),
         ("survey", {"models": ["gpt-9"]}, "models: no model or collection 'gpt-9'"),
-        ("rubric", {"blueprints": ["absent*"]}, "blueprints: 'absent\\*' is no blueprint that was added; added: "),
+        ("rubric", {"blueprints": ["absent*"]}, "blueprints: 'absent\\*' is not a blueprint that was added; added: "),
         ("rubric", {"models": [MODEL, "\0"]}, "models: no model"),
         ("rubric", {"analysts": ["nobody"]}, "analysts: no model"),
-        ("qa", {"suites": ["mmul"]}, "suites: 'mmul' fits none; known: mmlu"),
+        ("qa", {"suites": ["mmul"]}, "suites: 'mmul' matches none; known: mmlu"),
         ("qa", {"parts": ["chess"]}, "parts: '\\*/chess' fits none"),
         ("qa", {"models": ["nobody@temperature=1"]}, "models: no model"),
         ("survey", {"models": ["imported/x"]}, "models: model imported/x: no responses of it were imported in snapshot 'base'"),
@@ -247,7 +247,7 @@ def test_items_of_another_home_of_dagster_are_told(tmp_path: Path) -> None:
         qa(place)
     keep_items(place, 1, suite="mmlu", part="law")
     with pytest.raises(
-        UnknownName, match=r"suites: the warehouse of this server holds mmlu/law, but Dagster's home knows none"
+        UnknownName, match=r"suites: the warehouse of this server holds mmlu/law, but Dagster's home does not list them"
     ):
         qa(place)
 

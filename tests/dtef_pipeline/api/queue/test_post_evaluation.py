@@ -137,7 +137,7 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"family": "chess"}, 422, "family: got 'chess'; allowed: games"),
     ({"family": ["games"]}, 422, "family: got ['games']"),
     ({"colour": "red"}, 422, "colour: unknown key"),
-    ({"models": ["a\x00b"]}, 400, "no text: NUL"),
+    ({"models": ["a\x00b"]}, 400, "not text: NUL"),
     ({"budget": {"max_calls": 10**30}}, 422, "budget.max_calls: got "),
     ({"models": ["x" * 900_000]}, 422, "models.0: "),
     ({"opponents": ["random"], "scenario_ids": ["solitaire/thirteen"], "models": ["baselines"]}, 422, "one seat"),
@@ -273,7 +273,7 @@ def test_who_has_too_many_that_wait_is_sent_away(client: TestClient, monkeypatch
     answer = post(client)
     assert (answer.status_code, "retry-after" in answer.headers) == (429, True)
     assert answer.json()["detail"].startswith("1 evaluation of operator waits or runs; allowed: 1")
-    # What is there already is no further one.
+    # What exists already is no further one.
     assert post(client, "first").status_code == 202
 
 

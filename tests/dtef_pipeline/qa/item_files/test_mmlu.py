@@ -189,7 +189,7 @@ def test_missing_columns_are_named(tmp_path: Path) -> None:
         "there are no options",
         "answer is missing",
         "question is missing",
-        "the row is no object",
+        "the row is not an object",
     ]
 
 

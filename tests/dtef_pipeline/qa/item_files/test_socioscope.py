@@ -87,11 +87,11 @@ def test_a_metric_is_text_or_becomes_json(metric: object, reference: str, tmp_pa
 def test_a_metric_that_its_scorer_cannot_read_leaves_the_item_out(tmp_path: Path) -> None:
     def check(item: QaItem) -> None:
         if item.reference != "Yes":
-            raise ItemError("the weight is no number", where=item.item_id, arrived=True, allowed="a number")
+            raise ItemError("the weight is not a number", where=item.item_id, arrived=True, allowed="a number")
 
     found = loaded(tmp_path, {"question": QUESTION}, {"question": {**QUESTION, "metric": "Yes"}}, check_metric=check)
     assert [item.item_id for item in found.items] == ["talks/1"]
-    assert str(found.findings[0]).endswith("talks.json:3: talks/0: the weight is no number; got True; allowed: a number")
+    assert str(found.findings[0]).endswith("talks.json:3: talks/0: the weight is not a number; got True; allowed: a number")
 
 
 @pytest.mark.parametrize("type_", ["PickOne", "PickMany"])
@@ -188,7 +188,7 @@ def test_answers_of_the_file_are_kept_beside_their_items(tmp_path: Path) -> None
     assert [finding.text for finding in found.findings] == [
         "answer 3 cannot be read",
         "answer 4 cannot be read",
-        "answers is no list",
+        "answers is not a list",
     ]
     assert len(found.items) == 2
 

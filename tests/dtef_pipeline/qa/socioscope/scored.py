@@ -18,6 +18,6 @@ NO_SYNONYMS = ScorerSettings(synonyms={})
 def score(
     scorer: Scorer, answer: str | None, metric: Any, options: Sequence[str] = (), settings: ScorerSettings = NO_SYNONYMS
 ) -> ItemScore:
-    """The score of one answer; a metric that is no text is written as JSON."""
+    """The score of one answer; a metric that is not text is written as JSON."""
     reference = metric if isinstance(metric, str) else json.dumps(metric)
     return scorer.prepare_item(reference, options, settings)(Written(answer))

@@ -64,9 +64,9 @@ def test_without_a_reason_that_counts_nothing_is_scored(metric: object) -> None:
 @pytest.mark.parametrize(
     ("metric", "message"),
     [
-        ("yes", "no metric of an answer with reasons"),
-        ({"answer": "yes"}, "no metric of an answer with reasons"),
-        ({**METRIC, "wait": 1}, "no metric of an answer with reasons"),
+        ("yes", "not a metric of an answer with reasons"),
+        ({"answer": "yes"}, "not a metric of an answer with reasons"),
+        ({**METRIC, "wait": 1}, "not a metric of an answer with reasons"),
         ({**METRIC, "weight": 1.5}, "number from 0 to 1"),
         ({**METRIC, "weight": True}, "number from 0 to 1"),
         ({**METRIC, "answer": "maybe"}, "neither yes nor no"),
