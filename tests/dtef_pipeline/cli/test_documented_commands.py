@@ -88,7 +88,7 @@ def documented(rubric_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         use(Path(shutil.copytree(rubric_demo, folder / ".dtef")), patch)
         patch.setenv("DTEF_API_TOKENS", str(folder / "tokens.yaml"))
         patch.chdir(folder)
-        ok("games", "run", "--scenario", "poker/kuhn", "--player", "baselines", "--seeds", "1-5")
+        ok("games", "run", "--scenario", "poker/*", "--player", "baselines", "--seeds", "1-5")
         yield folder
 
 
