@@ -187,7 +187,8 @@ def dtef(*words: str) -> str:
 
 def demo_board(*words: str) -> str:
     """A board as a block of text, without the remarks below it."""
-    lines = [line.rstrip() for line in dtef(*words).partition("\nnot shown:")[0].strip("\n").splitlines()]
+    board, *_ = re.split(r"\nnot shown:|\n\n(?=\S+ +[A-Z])", dtef(*words))
+    lines = [line.rstrip() for line in board.strip("\n").splitlines()]
     return "\n".join(["```text", *lines, "```"])
 
 
@@ -218,7 +219,7 @@ def asset_graph_picture() -> None:
         try:
             while not answers(f"{address}/server_info"):
                 time.sleep(1)
-            screenshot("asset-graph.png", "1980,510", f"{address}/locations/dtef/asset-groups/survey")
+            screenshot("asset-graph.png", "1980,760", f"{address}/locations/dtef/asset-groups/survey")
         finally:
             ui.terminate()
 
