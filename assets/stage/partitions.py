@@ -197,11 +197,12 @@ class PartitionRun:
             made.metadata["dagster/row_count"].value for made in self._done.values() if "dagster/row_count" in made.metadata
         ]
         rows = sum(count for count in counts if isinstance(count, int))
+        keys = list(self._done)
         details = [
             *([f"{len(self._failures):,} failed"] if self._failures else []),
             format_count(rows, "row"),
             f"{time.monotonic() - self._began:.1f} s",
-            *([f"{next(iter(self._done))} to {list(self._done)[-1]}"] if self._done else []),
+            *([" to ".join(dict.fromkeys([keys[0], keys[-1]]))] if keys else []),
         ]
         head = f"{self.context.asset_key.to_user_string()}: partitions done"
         summary = format_progress(head, len(self._done), len(self.keys), details)

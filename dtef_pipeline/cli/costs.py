@@ -24,6 +24,8 @@ _BY_ANY_FAMILY: Mapping[str, str] = {
     "variant": "model_variant",
 }
 """By the names that `--by` takes with any family, columns of COSTS."""
+SHOWN_COST = {"cost": description(COSTS.field("cost_usd")).partition(";")[0]}
+"""By name, what `dtef costs` shows besides columns of COSTS."""
 
 
 @reads_tables
@@ -52,14 +54,6 @@ def costs(
         (*named, *counts, "cost"), (*named, "cost"), ("prompt_tokens", "completion_tokens", "budget_stopped", "calls")
     )
     print_rows(view, shown, output, (), "costs")
-
-
-def describe_cost_columns() -> dict[str, str]:
-    """By name, the columns that `dtef costs` shows with any family."""
-    column_texts = {
-        name: description(COSTS.field(name)) for name in (*_BY_ANY_FAMILY.values(), *_COST_COUNTS) if name != "unpriced"
-    }
-    return {**column_texts, "cost": description(COSTS.field("cost_usd")).partition(";")[0]}
 
 
 def _map_columns(family: Family) -> dict[str, str]:

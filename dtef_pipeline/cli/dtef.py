@@ -124,17 +124,17 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
     type=LevelName(["model", "round", "segment", "blueprint", "part", "scenario"]),
     default="model",
     show_default=True,
-    help="What gets a verdict: each model over all there is, or in a round, a segment, a blueprint (rubric), a part (qa), a scenario (games).",
+    help="Unit of a verdict: a model over all its scores, or in a round, a segment, a blueprint (rubric), a part (qa) or a scenario (games).",
 )
 @several(
     "--since",
     metavar="[MODEL=]DATE",
-    help="Leave out snapshots before this date, of all models, or of one model or judge, to accept a known drift",
+    help="Leave out snapshots before this date, of all models or of one model or judge, to accept a known drift",
 )
 @choice(
     "--fail-on",
     among=["watch", "drift"],
-    help="Exit with code 3 at this verdict or a worse one; with 4 where it is too early to tell a drift.",
+    help="Exit with code 3 at this verdict or a worse one, and with 4 if it is too early to tell.",
 )
 @writes_a_table
 @reports_errors
@@ -323,8 +323,8 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     help="Judge to be watched: of rubrics APPROACH=MODEL, and may be repeated; of qa a model.  [default: those of the blueprint, of the "
     "collection `judges`, or of the file of judges]",
 )
-@several("--max-cost-usd", metavar="[MODEL=]USD", help="US dollars that this may cost at most")
-@several("--max-calls", metavar="[MODEL=]N", help="Calls that this may make at most")
+@several("--max-cost-usd", metavar="[MODEL=]USD", help="Most US dollars that this may cost")
+@several("--max-calls", metavar="[MODEL=]N", help="Most calls that this may make")
 @click.option("--show", is_flag=True, help="Show the results of earlier nights per judge; makes no calls.")
 @writes_a_table
 @reports_errors

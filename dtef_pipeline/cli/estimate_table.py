@@ -72,18 +72,6 @@ def build_call_frame(rows: Sequence[PlannedCalls]) -> pd.DataFrame:
     return pd.DataFrame([_build_row(row) for row in rows], columns=["role", "model", *CALL_COUNTS, *TOKEN_COUNTS, *DOLLARS])
 
 
-def print_planned(frame: pd.DataFrame, lines: Iterable[str], explained_as: str = ESTIMATE) -> None:
-    """The rows of `build_call_frame` as a table for people, then `lines` on them. `explained_as`: as of `print_table`."""
-    first_out = ["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"]
-    print_table(
-        format_call_frame(frame),
-        explained_as,
-        kept=["role", "model", "calls", *DOLLARS],
-        first_out=first_out,
-        lines=lines,
-    )
-
-
 def print_estimate(
     head: str,
     found: DryRun,
@@ -106,7 +94,13 @@ def print_estimate(
         return
     click.echo(f"{head}\n")
     budgets = (*_compare_budgets(settings, rows), *_compare_daily_budgets(daily or {}, rows))
-    print_planned(frame, [*lines, *_describe_assumed_lengths(found), *budgets, *list_sent_lines(rows)], explained_as)
+    print_table(
+        format_call_frame(frame),
+        explained_as,
+        kept=["role", "model", "calls", *DOLLARS],
+        first_out=["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"],
+        lines=[*lines, *_describe_assumed_lengths(found), *budgets, *list_sent_lines(rows)],
+    )
 
 
 def _describe_assumed_lengths(found: DryRun) -> Iterator[str]:

@@ -26,7 +26,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME, TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import build_command_settings
-from dtef_pipeline.report.columns import explain_columns
+from dtef_pipeline.report.columns import split_description
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.meanings import list_meanings
 from dtef_pipeline.survey.boards.schemas import MEANINGS
@@ -134,7 +134,7 @@ def describe_table_columns(table: str) -> dict[str, str]:
 
 
 _SHOWN_COLUMNS = {
-    "costs": "dtef_pipeline.cli.costs.describe_cost_columns",
+    "costs": "dtef_pipeline.cli.costs.SHOWN_COST",
     "drift": "dtef_pipeline.survey.boards.meanings.DRIFT_HEADINGS",
     "estimate": "dtef_pipeline.asking.call_plan.PLANNED",
     "games": "dtef_pipeline.cli.games.games_board.GAME_BOARD_COLUMNS",
@@ -153,7 +153,7 @@ _TABLE_SHOWN = {"games": "persona_results", "games/decisions": "strategy_values"
 
 def explain(name: str, output: str) -> None:
     """Print what the columns of a board or table mean. Raises ConfigError for a name that is not known."""
-    rows = pd.DataFrame(explain_columns(find_columns(name)))
+    rows = pd.DataFrame(split_description(*column) for column in find_columns(name).items())
     shown = [str(name) for name in rows if (rows[name] != "").any() and name != "title"]
     click.echo(render(rows, output, columns=shown, fit=compute_terminal_fit(["column", "meaning"])))
 
@@ -186,10 +186,8 @@ def _views() -> dict[str, BoardView]:
 
 def _further_columns(name: str) -> Mapping[str, str]:
     module, _, attribute = _SHOWN_COLUMNS[name].rpartition(".")
-    found = getattr(import_module(module), attribute)
     table = _TABLE_SHOWN.get(name, name)
-    shown = found() if callable(found) else found
-    return _merge(shown, describe_table_columns(table) if table in TABLES else {})
+    return _merge(getattr(import_module(module), attribute), describe_table_columns(table) if table in TABLES else {})
 
 
 def _merge(shown: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:

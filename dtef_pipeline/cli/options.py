@@ -217,7 +217,7 @@ of_estimate = options(
     flag(
         "--estimate",
         "is_estimate",
-        help="Print what the run would ask and cost, as --json, --csv and --wide say. Asks no model and writes nothing.",
+        help="Print the calls, tokens and cost of the run, for which --json, --csv and --wide apply. Makes no calls and writes nothing.",
     ),
     writes_a_table,
 )
@@ -238,7 +238,7 @@ def make_start_option(*stages: str) -> Callable[..., Any]:
 _STAGES_TO_BEGIN_WITH = {
     "ingest": "reads the files again first",
     "ask": "asks what is missing",
-    "judge": "judges and scores stored responses again and asks no model under test",
+    "judge": "judges and scores stored responses again and calls no model under test",
 }
 
 
@@ -263,11 +263,9 @@ def make_budget_options(*roles: str) -> Option:
             "--max-cost-usd",
             multiple=True,
             metavar="[ROLE=|MODEL=]USD",
-            help=f"US dollars that the run may cost at most, or a role in it ({', '.join(roles)}), or a model; may be repeated.",
+            help=f"Most US dollars that the run may cost, or a role in it ({', '.join(roles)}), or a model; may be repeated.",
         ),
-        several(
-            "--max-calls", metavar="[ROLE=|MODEL=]N", help="Calls that the run, or this role or model in it, may make at most"
-        ),
+        several("--max-calls", metavar="[ROLE=|MODEL=]N", help="Most calls of the run, or of this role or model in it"),
     )
 
 

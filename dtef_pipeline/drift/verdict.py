@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 _OWN, _OTHERS = 2 / 3, 1 / 3
 """Shares of a difference to the other models: from the first on the series itself moved, up to the second the others did."""
 _MOST_NAMED = 3
-_NO_CONTROL = "at most watch without a control, since its drift cannot be told apart from that of the nights: ask another {} in the same nights"
+_NO_CONTROL = "at most watch without a control, since its drift cannot be separated from that of the nights: ask another {} in the same nights"
 _BEGIN_UNPARSED = (
     "fewer responses of the first snapshots could be parsed, and those that could did not move: the first snapshots were off"
 )

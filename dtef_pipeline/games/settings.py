@@ -43,14 +43,14 @@ class GamesSettings(PlaySettings):
     players: Annotated[
         list[str], Setting(ONLY_COMMAND, option="--player", metavar="NAME", unset="none; stored episodes are scored")
     ] = []
-    """Who plays: a model or collection that `dtef models` lists, PERSONA@MODEL, baseline/NAME where there is one, or baselines: all of each
+    """Players: a model or collection that `dtef models` lists, PERSONA@MODEL, baseline/NAME where there is one, or baselines: all of each
     scenario."""
     models: Annotated[list[str], Setting(ONLY_PANEL)] = []
     """Models, or collections of them, that play at night."""
     baselines: Annotated[list[str], Setting(ONLY_PANEL)] = ["all"]
     """Baselines that play at night, by their names without `baseline/`. They cost nothing, and show whether the games stay the same."""
     opponents: Annotated[list[str], Setting(option="--opponent", metavar="NAME", unset="those of each scenario")] = []
-    """Who sits at the other seats: a baseline, a model, or PERSONA@MODEL. Scenarios of one seat have none."""
+    """Players of the other seats: a baseline, a model, or PERSONA@MODEL. Scenarios of one seat have none."""
     seeds: Annotated[str | None, Field(min_length=1), Setting(metavar="SPAN", unset="those of each scenario")] = None
     """Seeds to play, such as 1-100 or 1-10,42."""
     draws: Annotated[int, Field(ge=1, le=MOST_ASKED_EPISODES)] = 1

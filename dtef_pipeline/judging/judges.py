@@ -143,7 +143,7 @@ def remove_repeated_judges(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, 
         if other.api_base != judge.model.api_base:
             raise ConfigError(
                 f"judges {other.name!r} and {judge.model.name!r} are both {judge.model.variant}, but at different addresses; "
-                "their judgements could not be told apart. Name one of them, or change the settings of one, such as "
+                "their judgements could not be distinguished. Name one of them, or change the settings of one, such as "
                 f"{judge.model.name}@seed=1"
             )
     return tuple(first.values())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from dtef_pipeline.report.terminal import format_meaning, heading
 
 _STATED_RANGE = re.compile(r", (-?[\d.]+(?:-| to )[\d.]+|[\d.]+ or more|from 1 \(best\))(?=[,;:) ]|\Z)")
 _STATED_DIRECTION = re.compile(r"[:,] ((?:higher|lower) is [a-z ]+|(?:above|below) 0 is better)(?=[,;:.]|\Z)")
-_STATED_UNIT = re.compile(r"US dollars|\bseconds\b|\btokens\b|\blogits\b|chips per hand|log10", re.IGNORECASE)
+_STATED_UNIT = re.compile(r"US dollars|\bseconds\b|\btokens\b|\blogits\b|chips per hand|log10\b", re.IGNORECASE)
 
 
 class ColumnMeaning(NamedTuple):
@@ -48,8 +47,3 @@ def _find_unit(name: str, meaning: str) -> str:
     if name.startswith("n_"):
         return "count"
     return "share" if re.match(r"(?:Mean |Weighted )?share\b", meaning, re.IGNORECASE) else ""
-
-
-def explain_columns(columns: Mapping[str, str]) -> list[ColumnMeaning]:
-    """A row per column. `columns`: descriptions by name."""
-    return [split_description(name, description) for name, description in columns.items()]

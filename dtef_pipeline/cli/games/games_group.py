@@ -43,7 +43,7 @@ _DECISIONS_ONLY, _LEAGUES_ONLY = {"sample", "fill"}, {"seeds", "opponents"}
 @click.command(
     cls=TakesSettings,
     settings="dtef_pipeline.games.settings.GamesSettings",
-    short_help="Have players play scenarios, and score them.",
+    short_help="Play scenarios and score them.",
 )
 @of_asked_snapshot
 @make_budget_options("candidate")
@@ -65,7 +65,7 @@ _DECISIONS_ONLY, _LEAGUES_ONLY = {"sample", "fill"}, {"seeds", "opponents"}
 )
 @reports_errors
 def run(decisions: bool, is_estimate: bool, output: str, **given: Any) -> None:
-    """Have players play scenarios turn by turn, score every episode, and update the boards.
+    """Play scenarios turn by turn, score every episode, and update the boards.
 
     Every seed is played in all seats, so that luck with the deal is the same for all. Baselines cost nothing. Responses of models are stored
     before they are used: the same command after a crash, or again, requests nothing twice. An episode that a budget ends keeps its turns and
@@ -106,15 +106,15 @@ def run(decisions: bool, is_estimate: bool, output: str, **given: Any) -> None:
 @click.option(
     "--players",
     metavar="A,B",
-    help="Who plays, by seat: human, baseline/NAME, a model, or PERSONA@MODEL.  [default: you, against the scenario's first opponent]",
+    help="Player of each seat: human, baseline/NAME, a model, or PERSONA@MODEL.  [default: you, against the scenario's first opponent]",
 )
 @click.option(
     "--commands", metavar="'X; Y'", help="Commands that the first seat plays, one after the other; then the episode stops."
 )
-@flag("--trace", "with_trace", help="Show the episode move by move, with what players wrote and were answered.")
-@whole_number("--draw", least=0, default=0, help="Which draw of a model's responses.")
+@flag("--trace", "with_trace", help="Show the episode move by move, with the texts of players and the replies to them.")
+@whole_number("--draw", least=0, default=0, help="Number of the draw of a model's responses, from 0.")
 @click.option("--snapshot", default="base", show_default=True, help="Label of the responses.")
-@click.option("--max-cost-usd", type=click.FloatRange(min=0), help="The most that models may cost.  [default: no limit]")
+@click.option("--max-cost-usd", type=click.FloatRange(min=0), help="Most US dollars that models may cost.  [default: no limit]")
 @as_json
 @reports_errors
 def play(output: str, **given: Any) -> None:
@@ -157,7 +157,7 @@ GAMES = FamilyWords(
         dtef games play SCENARIO      play one episode, or let others play it
         dtef games check              check that scenarios are complete
         dtef games run --estimate     say what a league would ask and cost
-        dtef games run --player NAME  have players play a league, and score them
+        dtef games run --player NAME  play a league and score it
         dtef games board              show who plays best
         dtef report                   write the results of all families as a site
         dtef games run --decisions    read a model's whole strategy off every decision of a small game

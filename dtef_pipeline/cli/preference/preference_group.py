@@ -102,12 +102,15 @@ def pairs(**given: Any) -> None:
 )
 @click.option("--pair", metavar="PAIR", help="Store a vote on this pair with --choice and --confidence, without a dialogue.")
 @choice("--choice", among=["A", "B", "tie"], help="With --pair: which text is better, as they were shown.")
-@click.option("--confidence", type=click.IntRange(1, 5), help="With --pair: how certain that is; 5 is the most.")
+@click.option("--confidence", type=click.IntRange(1, 5), help="With --pair: certainty, 1 to 5; 5 is the highest.")
 @click.option(
-    "--justification", default="", metavar="TEXT", help=f"With --pair: why, in at most {format_count(_MOST_TOLD, 'character')}."
+    "--justification",
+    default="",
+    metavar="TEXT",
+    help=f"With --pair: reason, in at most {format_count(_MOST_TOLD, 'character')}.",
 )
-@click.option("--max-cost-usd", multiple=True, metavar="USD", help="With --judge: US dollars that the run may cost at most.")
-@click.option("--max-calls", multiple=True, metavar="N", help="With --judge: calls that the run may make at most.")
+@click.option("--max-cost-usd", multiple=True, metavar="USD", help="With --judge: most US dollars that the run may cost.")
+@click.option("--max-calls", multiple=True, metavar="N", help="With --judge: most calls of the run.")
 @reports_errors
 def vote(reviewer: str | None, judges: tuple[str, ...], **given: Any) -> None:
     """Show the next pair that the reviewer has not voted on, without the authors, and ask for the vote.
@@ -242,7 +245,7 @@ def votes(
 @existing_path(
     "--responses",
     kind="file",
-    help="JSON lines with prompt_id, model and text: how long the responses of FILE are. Shows what length did, also without `control`.",
+    help="JSON lines with prompt_id, model and text: the lengths of the responses of FILE. Shows the effect of length, even without `control`.",
 )
 @writes_a_table
 @reports_errors

@@ -51,7 +51,7 @@ of_blueprints = several(
     "--by",
     among=["model", "prompt"],
     default="model",
-    help="Of two runs, what --json and --csv write: a row per model, or a row per prompt.",
+    help="Of two runs: rows of --json and --csv, one per model or one per prompt.",
 )
 @whole_number(
     "--top", least=0, default=10, help="Of two runs, the number of prompts to show, those that moved most first; 0: all."

@@ -58,13 +58,13 @@ _takes_limits = click.option(
     "limits",
     multiple=True,
     metavar="MODEL=N",
-    help="Ask this model at most N prompts in each condition; may be repeated.",
+    help="Most prompts of this model in each condition; may be repeated.",
 )
 _takes_max_tokens = click.option(
     "--max-tokens",
     multiple=True,
     metavar="[MODEL=]N",
-    help="Tokens that the run, or this model in it, may use at most; may be repeated.",
+    help="Most tokens of the run, or of this model in it; may be repeated.",
 )
 _takes_experiment = click.option(
     "--experiment",
@@ -202,7 +202,7 @@ SURVEY = FamilyWords(
                 type=float,
                 default=0.01,
                 show_default=True,
-                help="With --experiment, the difference of scores that is too small to matter.",
+                help="With --experiment: largest difference of scores that counts as equivalent.",
             ),
         ),
     ),

@@ -12,22 +12,6 @@ from dtef_pipeline.survey.boards.survey_views import BY_NAME, GROUPED
 from dtef_pipeline.survey.tables import DRIFT_CHECKS, LEVEL_FIELD, METRICS
 from dtef_pipeline.tables import COSTS, PARSE_RATE_FIELD, description
 
-PLAIN = (
-    *(
-        "model",
-        "other_model",
-        "round",
-        "segment",
-        "attribute",
-        "question_id",
-        "question",
-        "snapshot",
-        "note",
-        "consistency_note",
-    ),
-    *("lowest_segment", "highest_segment"),
-)
-"""Columns that need no words."""
 ENDS: Mapping[str, tuple[str, str]] = {
     **{name: (f"{name}_low", f"{name}_high") for name in ("score", "skill", "slope")},
     "difference": ("low", "high"),
@@ -101,30 +85,13 @@ EXPERIMENT: Mapping[str, str] = {
     "cost": _COST,
 }
 """By name, the columns that `dtef board --experiment` shows."""
-_DRIFT_SHOWN = {
-    **{
-        name: name
-        for name in (
-            "verdict",
-            "way",
-            "shift",
-            "lowest",
-            "lowest_snapshot",
-            "highest",
-            "highest_snapshot",
-        )
-    },
-    "night": "night_verdict",
-    "95 % interval": "shift_low",
-    "since": "first_snapshot",
-    "snapshots": "n_snapshots",
-}
+_DRIFT_SHOWN = {"night": "night_verdict", "95 % interval": "shift_low", "since": "first_snapshot", "snapshots": "n_snapshots"}
 DRIFT_HEADINGS: Mapping[str, str] = {
     **{shown: description(DRIFT_CHECKS.field(name)).removeprefix("Lower end of the ") for shown, name in _DRIFT_SHOWN.items()},
     "odds for drift": "How much likelier the snapshots are with a shift than without one (the highest so far); null: too few snapshots",
     "odds needed": "Odds from which the verdict is drift: all that is watched together shares one error rate",
 }
-"""By heading, the columns that `dtef drift` shows."""
+"""By heading, the columns that `dtef drift` shows and that its table calls otherwise."""
 
 
 def view_columns(by: str) -> tuple[str, ...]:
@@ -143,7 +110,7 @@ def _is_by_metric(by: str) -> bool:
 
 
 def list_meanings(by: str) -> Mapping[str, str]:
-    """What the columns of a view mean, in a line each: all that are shown but the PLAIN ones."""
+    """What the columns of a view mean that are shown and described, in a line each."""
     table = BY_NAME[by].table
     known = dict(MEANINGS[table]) if table in MEANINGS else {field.name: description(field) for field in TESTS[table]}
     lower = next((known[low] for low, _ in SHOWN_INTERVALS if low in known), BOARD_COLUMNS["score_low"])
@@ -152,8 +119,7 @@ def list_meanings(by: str) -> Mapping[str, str]:
     if _is_by_metric(by):
         known |= {name: f"{known[name]}; in brackets the {_lower_first_letter(known[f'{name}_rank'])}" for name in METRICS}
     known["questions"] = f"{BOARD_COLUMNS['n_questions']}; in brackets the {_lower_first_letter(BOARD_COLUMNS['n_batteries'])}"
-    names = (*view_columns(by), "condition")
-    return {name: known[name] for name in names if name not in PLAIN}
+    return {name: known[name] for name in (*view_columns(by), "condition") if name in known}
 
 
 def _describe_interval(lower: str) -> str:
