@@ -348,7 +348,7 @@ class UniqueKeys(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):
-                raise yaml.constructor.ConstructorError(None, None, f"{format_value(key)} is no key", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"{format_value(key)} is not a key", key_node.start_mark)
             if key in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
             if key_node.tag != "tag:yaml.org,2002:merge":
@@ -362,7 +362,7 @@ class UniqueKeys(yaml.SafeLoader):
             is_date = node.tag == "tag:yaml.org,2002:timestamp"
             allowed = "a date such as 2026-03-01" if is_date else "a number such as 5 or 0.7"
             problem = (
-                f"{node.value} is no {'date' if is_date else 'number'}: {error}; allowed: {allowed}, or quotes around a text"
+                f"{node.value} is not a {'date' if is_date else 'number'}: {error}; allowed: {allowed}, or quotes around a text"
             )
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 

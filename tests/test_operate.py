@@ -198,7 +198,7 @@ class TestKilledWorker:
         assert found.tags["dagster/will_retry"] == "true"
         worker.wait()
         said = [entry.message for entry in instance.all_logs(run.run_id)]
-        assert any(f"no process {worker.pid} on this machine" in message for message in said), said
+        assert any(f"process {worker.pid} no longer runs on this machine" in message for message in said), said
 
     def test_nothing_is_tried_again_while_its_code_server_is_away_or_just_back(
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch

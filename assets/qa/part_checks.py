@@ -76,6 +76,6 @@ def refuse_unpriced_judge(
     name = arbiter.model.name
     if arbiter.daily_budget is not None and arbiter.model.api_base and price(arbiter.model) is None and name not in allowed:
         raise ConfigError(
-            f"judge {name}: its price is not known, so that the daily budget of ${arbiter.daily_budget:,.2f} cannot be kept: give input_price "
+            f"judge {name}: its price is not known, so the daily budget of ${arbiter.daily_budget:,.2f} cannot be enforced: give input_price "
             f"and output_price in the models file, or allow it with {given_as} {name}"
         )

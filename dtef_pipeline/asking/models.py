@@ -123,7 +123,7 @@ class ModelSpec(_Settings):
             _refuse(values, _IMPORTED_KEYS, f"responses of {model} were made elsewhere")
             return {**values, "temperature": None, "max_tokens": None}
         if model in LOCAL_MODELS:
-            _refuse(values, _LOCAL_KEYS, f"{model}, which is in this process, samples nothing")
+            _refuse(values, _LOCAL_KEYS, f"{model}, which is in this process, does not sample")
             return {**values, "max_tokens": None, "max_concurrency": 1}
         return values
 

@@ -22,7 +22,7 @@ _PROMPT_MARGIN = 1.3
 _FRAME_TOKENS = 10
 _ROUNDING_USD = 1e-12
 WITHOUT_BILL = (
-    "its price is not known, and a call that may be billed stated no cost, so that a limit in dollars cannot be kept; "
+    "its price is not known, and a call that may be billed stated no cost, so a limit in dollars cannot be enforced; "
     "give input_price and output_price in the models file, or limit with max_calls or max_tokens"
 )
 UNBOUNDED_RESPONSE = 4096

@@ -103,7 +103,7 @@ def test_a_vague_error_of_sqlite_is_a_full_disk_where_the_disk_is_full(tmp_path:
         f"cannot use {tmp_path}/home: disk I/O error",
         {"DTEF_WAREHOUSE": str(tmp_path), "DAGSTER_HOME": f"{tmp_path}/home"},
     )
-    assert "see whether" in add_remedy(said, places)
+    assert "check whether" in add_remedy(said, places)
     monkeypatch.setattr("resources.failures.shutil.disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))
     assert add_remedy(said, places).startswith(f"{said}; free space on that disk")
 

@@ -192,7 +192,7 @@ def test_a_planted_key_is_in_no_reply_no_error_no_log_and_no_representation(
 def test_a_key_that_is_a_number_of_the_reply_is_kept_out_too() -> None:
     with serving(answers(200, {"context": [], "n": 123456})) as server:
         reply = JsonEndpoint(server.url, "MY_AUTH", environ={"MY_AUTH": "123456"}).post({})
-    assert (reply.value, "holds the secret" in str(reply.problem)) == (None, True)
+    assert (reply.value, "contains the secret" in str(reply.problem)) == (None, True)
 
 
 def test_a_remote_server_is_a_retriever() -> None:

@@ -60,7 +60,7 @@ def _check(folder: Path | None) -> CheckReport:
         lines += [f"  {fault}" for fault in one.faults]
     broken = sum(bool(one.faults) for one in packs)
     document = [{"scenario": one.name, "place": str(one.place or ""), "faults": list(map(str, one.faults))} for one in packs]
-    return CheckReport(document, [*lines, f"{format_count(len(packs), 'scenario')}, {broken} not whole"], not broken)
+    return CheckReport(document, [*lines, f"{format_count(len(packs), 'scenario')}, {broken} not complete"], not broken)
 
 
 def _describe_scenario(one: ScenarioManifest, manifests: Mapping[str, ScenarioManifest]) -> dict[str, Any]:

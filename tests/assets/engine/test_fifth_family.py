@@ -126,6 +126,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "again": [*asked, "--snapshot", NIGHTS[2], "--no-roll-ups"],
         "list": ["spelling", "list", "--json"],
         "board": ["spelling", "board", "--json"],
+        "columns": ["explain", "spelling/part", "--json"],
         "board by list": ["spelling", "board", "--by", "part", "--json"],
         "comparisons": ["spelling", "board", "--by", "comparisons", "--json"],
         "drift": ["drift", "--family", "spelling", "--json"],
@@ -232,6 +233,7 @@ def test_its_board_has_means_intervals_and_ranks_in_all_and_by_list(story: Told)
     assert (best["model"], best["rank"], best["n_items"], best["n_clusters"]) == ("bad", 1, 2 * WORDS, 8)
     assert best["score_low"] < best["score"] < best["score_high"]
     assert other["score"] < 0.4
+    assert {*best} <= {row["column"] for row in story.rows("columns")}
     by_list = story.rows("board by list")
     assert {row["list"] for row in by_list} == {"common"}
     assert [row["language"] for row in by_list] == ["de", "de", "en", "en"]

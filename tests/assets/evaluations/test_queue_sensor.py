@@ -19,7 +19,7 @@ from tests.assets.games.conftest import SHOW_CARDS
 
 def test_a_tick_without_evaluations_makes_nothing(state: Path) -> None:
     with open_dagster_instance() as instance, dg.build_sensor_context(instance, resources={"store": Store()}) as context:
-        assert "nobody has asked" in str(SENSOR(context).skip_message)
+        assert "no evaluation has been requested" in str(SENSOR(context).skip_message)
     assert not (state / "responses.sqlite").exists()
 
 

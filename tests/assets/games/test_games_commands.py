@@ -117,11 +117,11 @@ def test_check_names_scenarios_of_ones_own_and_where_they_are(
     """Regression: the folder of DTEF_SCENARIOS was never looked at."""
     monkeypatch.setattr(pack_files, "adapters", lambda: {SHOW_CARDS: lambda _: ShowCards()})
     place = state / "scenarios" / "made" / "show-cards.yaml"
-    assert f"made/show-cards: whole ({place})" in dtef_games("check").output
+    assert f"made/show-cards: complete ({place})" in dtef_games("check").output
     place.write_text(place.read_text(encoding="utf-8").replace("careful", "clever"), encoding="utf-8")
     checked = dtef_games("check")
     assert checked.exit_code == 1
-    assert f"made/show-cards: not whole ({place})" in checked.output
+    assert f"made/show-cards: not complete ({place})" in checked.output
     assert "its manifest names the opponent clever" in checked.output
 
 

@@ -57,8 +57,8 @@ def test_sums_are_scored_to_their_published_accuracies_and_nobody_is_asked(qa: Q
     for name, number in (("openai-gpt3-2021", 1600), ("tora-70b", 400)):
         path = folder / "outputs" / f"{name}.jsonl"
         told = ok("import", "responses", path, "--suite", "gsm8k", "--items", folder / "index.json")
-        assert f"{number:,} responses added from {path}, 0 there already" in told
-        assert f"0 responses added from {path}, {number:,} there already" in ok(
+        assert f"{number:,} responses added from {path}, 0 stored before" in told
+        assert f"0 responses added from {path}, {number:,} stored before" in ok(
             "import", "responses", path, "--suite", "gsm8k", "--items", folder / "index.json"
         )
     outputs = lines(folder / "outputs" / "openai-gpt3-2021.jsonl")
@@ -148,7 +148,7 @@ class TestCommand:
         assert _stored() == 0
         skipping = dtef("import", "responses", answers, "--suite", "gsm8k", "--skip-unknown")
         assert (skipping.exit_code, _stored()) == (0, 1)
-        assert "1 line passed over" in skipping.stderr
+        assert "1 line skipped" in skipping.stderr
 
     def test_draws_conditions_and_snapshots_are_those_of_a_run(self, qa: QaPipeline, answers: Path) -> None:
         self.write(answers, {"index": 0, "samples": ["#### 1", "#### 2"]}, {"index": 1, "samples": ["#### 1", "#### 2"]})
@@ -177,7 +177,7 @@ class TestCommand:
         self.write(answers, {"index": 0, "text": "#### 2"})
         again = dtef(*common)
         assert "0 responses added" in again.stdout
-        assert "1 there already" in again.stdout
+        assert "1 stored before" in again.stdout
         assert "had another text, which stays" in again.stderr
 
     def test_options_that_do_not_fit_are_refused(self, answers: Path, subtests: pytest.Subtests) -> None:

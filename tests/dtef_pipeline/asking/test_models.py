@@ -58,7 +58,7 @@ class TestVariant:
         ({"input_price": 1}, r"together or not at all \(an embedder has output_price: 0\)"),
         ({"model": "baseline/uniform", "temperature": 0}, "takes no temperature"),
         ({"model": "local/llama"}, "known: local/smollm2-135m"),
-        ({"model": "local/smollm2-135m", "temperature": 1}, "samples nothing"),
+        ({"model": "local/smollm2-135m", "temperature": 1}, "does not sample"),
         ({"temprature": 1}, "Extra inputs"),
     ],
 )
@@ -264,7 +264,7 @@ class TestSettingsOfASelector:
             ("mini@top_p=2", "top_p: got '2'; allowed: more than 0 and at most 1"),
             ("mini@temperature", "no model or collection 'mini@temperature'; known: mini, .*settings follow an @"),
             ("all@temperature=0.5", "baseline/uniform is computed, not asked, so it takes no temperature"),
-            ("local/smollm2-135m@temperature=1", "samples nothing"),
+            ("local/smollm2-135m@temperature=1", "does not sample"),
         ],
     )
     def test_what_is_no_setting_is_refused_with_what_is(self, selector: str, message: str) -> None:

@@ -113,7 +113,7 @@ def test_names_that_a_file_system_keeps_are_refused(label: str) -> None:
 
 def test_a_label_that_differs_in_capitals_alone_is_refused() -> None:
     require_one_spelling("base", ["base", "other"])
-    with pytest.raises(ConfigError, match=r"'Base': it differs from the stored 'base' in capitals alone"):
+    with pytest.raises(ConfigError, match=r"'Base': it differs from the stored 'base' only in capitals"):
         require_one_spelling("Base", ["other", "base"])
 
 

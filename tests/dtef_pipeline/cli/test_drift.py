@@ -111,7 +111,7 @@ class TestExitCodes:
         """It ended with 0, as if all were well."""
         result = dtef("drift", "--by", by, "--since", "2026-01-12", "--fail-on", "watch")
         assert result.exit_code == 5
-        assert "warning: --fail-on watch says nothing about 2 of 2 series, which could not be compared: m" in result.stderr
+        assert "warning: --fail-on watch does not cover 2 of 2 series, which could not be compared: m" in result.stderr
         assert "give the same `dtef run` on another day" in result.stdout
         assert dtef("drift", "--by", by, "--since", "2026-01-12").exit_code == 0
 
@@ -122,7 +122,7 @@ class TestExitCodes:
             Warehouse(drifted / "warehouse").write("scores", scores_table([{**one, "round": "S2"} for one in row]), **at)
         result = dtef("drift", "--fail-on", "drift")
         assert result.exit_code == 3
-        said = "warning: --fail-on drift says nothing about 1 of 3 series, which could not be compared: warm, context 0"
+        said = "warning: --fail-on drift does not cover 1 of 3 series, which could not be compared: warm, context 0"
         assert said in result.stderr
         assert "second snapshot" not in result.output
 

@@ -71,7 +71,7 @@ def test_the_results_of_a_scenario_can_be_removed(state: Path) -> None:
     assert gone["removed"] == ["poker/kuhn"]
     assert gone["lines"][0].startswith("removed poker/kuhn: ")
     assert partitions("league_scenario") == []
-    assert "nothing is scored" in gone["lines"][-1]
+    assert "no scores are left" in gone["lines"][-1]
 
 
 @pytest.mark.parametrize("words", [("board",), ("rubric", "board"), ("qa", "board"), ("games", "board")])

@@ -55,11 +55,11 @@ def in_one_line(*words: object) -> str:
 def test_what_an_engine_of_somebody_else_raises_is_no_fault_of_this_project(installed: Path) -> None:
     told = in_one_line("play", "made/show-cards", "--players", "baseline/careful,baseline/careful")
     assert f"error: scenario made/show-cards: {WHOSE} fails: KeyError: 'lost'" in told
-    assert "fault of dtef-pipeline" not in told
+    assert "bug of dtef-pipeline" not in told
     assert f"made/show-cards (scenario made/show-cards: {WHOSE} fails: KeyError" in in_one_line(
         "run", "--scenario", "show-cards", "--seeds", "1", "--player", "baseline/careful"
     )
-    assert "made/show-cards: not whole" in (checked := in_one_line("check"))
+    assert "made/show-cards: not complete" in (checked := in_one_line("check"))
     assert "its adapter fails where baseline/random plays seed 1" in checked
 
 

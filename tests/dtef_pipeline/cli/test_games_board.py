@@ -57,7 +57,7 @@ def test_notes_name_the_metric_where_all_are_shown_and_the_opponent_where_each_i
 
 def test_players_without_a_common_game_and_unknown_ones_are_refused_in_words(house: Warehouse) -> None:
     assert "no game in common" in refused(*BOARD, "--games", "shared")
-    assert "--player 'nobody' fits none" in refused(*BOARD, "--player", "nobody")
+    assert "--player 'nobody' matches none" in refused(*BOARD, "--player", "nobody")
 
 
 def test_results_without_their_scores_are_shown_without_a_word_on_games(house: Warehouse) -> None:

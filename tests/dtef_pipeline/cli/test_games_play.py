@@ -197,8 +197,8 @@ def test_a_check_says_what_is_lacking_and_fails(made_scenario: Path) -> None:
     result = dtef("games", "check", made_scenario.parent)
     assert result.exit_code == 1
     place = made_scenario / "made" / "show-cards.yaml"
-    assert f"made/show-cards: not whole ({place})\n  it lacks tests: " in result.stdout
-    assert "  it lacks a playbook: docs/scenarios/show-cards.md\n1 scenario, 1 not whole" in result.stdout
+    assert f"made/show-cards: not complete ({place})\n  it lacks tests: " in result.stdout
+    assert "  it lacks a playbook: docs/scenarios/show-cards.md\n1 scenario, 1 not complete" in result.stdout
 
 
 def test_personas_go_out_and_in_as_the_same_bytes(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +230,7 @@ def test_scenarios_go_out_and_into_an_empty_store_as_the_same_bytes(state: Path,
     own = [{**kuhn, "id": "own/kuhn", "adapter": "poker/kuhn", "version": version} for version in (1, 3)]
     text = "".join(f"{json.dumps(one)}\n" for one in [*lines, *own])
     out.write_text(text, encoding="utf-8")
-    assert f"2 scenario versions added from {out}, {len(lines)} there already" in ok("games", "add", out)
+    assert f"2 scenario versions added from {out}, {len(lines)} stored before" in ok("games", "add", out)
     ok("export", "scenarios", out)
     ok("export", "scenarios", packed)
     for source in (out, packed):

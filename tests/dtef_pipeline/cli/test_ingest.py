@@ -91,10 +91,10 @@ class TestIngest:
         first = ok("add", state / "survey.json", "--round", "x9")
         assert first.startswith("X9: 2 segments, 1 question, 2 pairs; nothing in quarantine")
         again = ok("add", state / "survey.json", "--round", "x9", "--min-n", "100")
-        assert again.startswith("X9: 1 segment, 1 question, 1 pair, ")
+        assert again.startswith("X9: 1 segment, 1 question, 1 pair; ")
         assert "changes since the last ingest" not in first
         assert "changes since the last ingest: 1 segment dropped (country:kenya)" in again
-        assert "warning: retired 1 segment that the round no longer has: X9/country:kenya" in again
+        assert "warning: removed 1 segment that the round no longer has: X9/country:kenya" in again
         assert query("SELECT DISTINCT round, segment, n FROM survey_responses") == [
             {"round": "X9", "segment": "country:chile", "n": 300}
         ]

@@ -137,7 +137,7 @@ def test_a_reviewer_votes_at_the_terminal_until_nothing_is_left(house: Warehouse
     ok("preference", "pairs", "--family", "qa")
     said = ok("preference", "vote", "--reviewer", "zoe", "--pairs", "5", stdin="A\n4\nwell put\nB\n9\n5\n\ntie\n1\n\n")
     assert said.count("--- B ---") == 3
-    assert "no pair left" in said
+    assert "no pair is left" in said
     assert "[model]" in said
     with store(state) as votes:
         assert sorted(vote.choice for _, vote, _ in votes.votes()) == ["A", "B", "tie"]
@@ -193,7 +193,7 @@ def test_votes_of_a_page_come_back_by_import(house: Warehouse, state: Path) -> N
         ]
     (state / "votes.jsonl").write_text("\n".join(lines))
     assert "3 votes added" in ok("import", "votes", state / "votes.jsonl")
-    assert "no pair left" in refused("preference", "vote", "--out", state / "page", "--reviewer", "zoe")
+    assert "no pair is left" in refused("preference", "vote", "--out", state / "page", "--reviewer", "zoe")
     lines[1] = lines[1].replace('"B"', '"C"')
     (state / "votes.jsonl").write_text("\n".join(lines))
     assert "votes.jsonl:2: choice: got 'C'; allowed: A, B, tie" in refused("import", "votes", state / "votes.jsonl")

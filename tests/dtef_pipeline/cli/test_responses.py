@@ -55,7 +55,7 @@ class TestForgetting:
         listed = ok("responses", "--snapshot", "base", "--model", "mini")
         assert "2 responses, " in listed
         assert "4 responses" in ok("responses")
-        assert "2 responses forgotten" in ok("responses", "--snapshot", "base", "--model", "mini", "--forget")
+        assert "2 responses removed" in ok("responses", "--snapshot", "base", "--model", "mini", "--forget")
         shown = ok("responses")
         assert "2 responses, " in shown
         assert "2 responses removed before, at a known cost of $0.2500" in shown
@@ -76,8 +76,8 @@ class TestMoving:
         file = state / f"moved.{suffix}"
         assert ok("export", "responses", file).startswith(f"{file}: 4 responses of sqlite:///")
         monkeypatch.setenv("DTEF_RESPONSES", str(state / "other.sqlite"))
-        assert f"4 responses added from {file}, 0 there already" in ok("import", "responses", file)
-        assert f"0 responses added from {file}, 4 there already" in ok("import", "responses", file)
+        assert f"4 responses added from {file}, 0 stored before" in ok("import", "responses", file)
+        assert f"0 responses added from {file}, 4 stored before" in ok("import", "responses", file)
         with ResponseStore(state / "other.sqlite") as store:
             assert store.find_known_keys(one.request_key for one in kept) == {one.request_key for one in kept}
 

@@ -81,7 +81,7 @@ def test_prompts_too_few_to_show_a_regression_are_a_warning_where_a_script_asks(
     assert (
         result.stderr.split()
         == (
-            f"warning: --fail-on regression says nothing about {FALLS} (4 prompts): at least 5 prompts in both runs are needed to show a "
+            f"warning: --fail-on regression does not cover {FALLS} (4 prompts): at least 5 prompts in both runs are needed to show a "
             "regression"
         ).split()
     )

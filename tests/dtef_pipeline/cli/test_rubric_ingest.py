@@ -120,7 +120,7 @@ def test_files_that_are_gone_are_told_and_a_renamed_one_is_known_again(blueprint
     (files / "more" / "broken.yml").unlink()
     checked = dtef("rubric", "check", files)
     assert f"warning: greetings: its file {files}/greetings.yml no longer exists; its results stay" in checked.stderr
-    assert "`dtef rubric remove more__broken` takes it away" in checked.stderr
+    assert "its results stay until `dtef rubric remove more__broken`" in checked.stderr
     assert "is gone" not in dtef("rubric", "check", files / "hello.yml").stderr
     added = dtef("rubric", "add", files)
     assert added.exit_code == 0

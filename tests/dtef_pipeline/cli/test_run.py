@@ -41,7 +41,7 @@ class TestRunRefuses:
             (["--round", "S1", "--context", "some"], "context level 'some': allowed: a whole number such as 0, 5, 10, or all"),
             (["--round", "S1", "--metric", "kl"], "'kl' is not one of 'js', 'cosine'"),
             (["--round", "S1", "--limit", "gpt"], "limit 'gpt': allowed: MODEL=N"),
-            (["--round", "S1", "--limit", "gpt-4.1=5"], "limit for gpt-4.1: allowed: a model of this run: baseline/uniform"),
+            (["--round", "S1", "--limit", "gpt-4.1=5"], "--limit gpt-4.1: allowed: a model of this run: baseline/uniform"),
             (
                 ["--round", "S1", "--condition", "distribution+tokens=100"],
                 "token budget 100 with 256 kept for the answer: allowed: ",

@@ -85,7 +85,7 @@ class TestStart:
 
     def test_without_tokens_it_does_not_start_and_says_how_to_make_one(self, state: Path) -> None:
         said = refused("api")
-        assert "closed to all" in said
+        assert "no client could use the API" in said
         assert "dtef tokens NAME --role admin" in said
         assert "dtef api --dev" in said
 

@@ -29,7 +29,7 @@ def test_things_are_drawn_as_often_as_their_chance_says_and_always_as_many() -> 
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(ConfigError, match="0 things to draw"):
+    with pytest.raises(ConfigError, match="0 items to draw"):
         compute_chances([1, 2], 0)
     with pytest.raises(ConfigError, match="size of 0; allowed: above 0"):
         compute_chances([1, 0], 1)

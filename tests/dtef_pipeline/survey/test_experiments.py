@@ -145,7 +145,7 @@ class TestAsked:
 
     def test_a_model_that_cannot_have_the_settings_is_named_with_the_condition(self, tmp_path: Path) -> None:
         found = load(tmp_path, "conditions: [{name: cold}, {name: warm, settings: {temperature: 1}}]")
-        with pytest.raises(ConfigError, match=r"experiment 'e': condition 'warm': .*local/smollm2-135m samples nothing"):
+        with pytest.raises(ConfigError, match=r"experiment 'e': condition 'warm': .*local/smollm2-135m does not sample"):
             resolve_asked_models(found, MODELS, ["local/smollm2-135m"])
 
     @pytest.mark.parametrize(

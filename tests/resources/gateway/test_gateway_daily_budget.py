@@ -83,7 +83,7 @@ def test_without_a_price_nothing_is_judged_unless_the_model_is_allowed_by_name(s
     with FakeLLM() as server:
         unpriced = judgements(server, count=4, input_price=None, output_price=None)
         with pytest.raises(
-            GatewayError, match=r"because the daily budget cannot be kept without a price of m; give input_price"
+            GatewayError, match=r"because the daily budget cannot be enforced without a price of m; give input_price"
         ):
             judging(store, 5.0).answer(unpriced)
         assert server.calls == []

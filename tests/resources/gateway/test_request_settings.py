@@ -137,7 +137,7 @@ def test_the_gateway_refuses_two_that_send_the_same_before_it_asks(store: Respon
 def test_thinking_that_the_provider_refuses_is_told_with_what_it_takes(store: ResponseStore) -> None:
     """The provider refused every request, one by one."""
     spec = hosted("anthropic/claude-haiku-4-5", reasoning_effort="low")
-    with pytest.raises(GatewayError, match=r"temperature 1 alone, not 0 and its 1,024 tokens .* max_tokens=256") as told:
+    with pytest.raises(GatewayError, match=r"only temperature 1, not 0 and its 1,024 tokens .* max_tokens=256") as told:
         refuse_early([spec], "base", FREE, store, KEYS)
     assert "@max_tokens=1280,reasoning_effort=low,temperature=1" in str(told.value)
     mended = hosted("anthropic/claude-haiku-4-5", reasoning_effort="low", temperature=1, max_tokens=1280)

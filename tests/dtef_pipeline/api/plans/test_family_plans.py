@@ -135,7 +135,7 @@ def test_all_names_that_are_unknown_are_told_at_once(
         ("rubric", {"models": [MODEL, "\0"]}, "models: no model"),
         ("rubric", {"analysts": ["nobody"]}, "analysts: no model"),
         ("qa", {"suites": ["mmul"]}, "suites: 'mmul' matches none; known: mmlu"),
-        ("qa", {"parts": ["chess"]}, "parts: '\\*/chess' fits none"),
+        ("qa", {"parts": ["chess"]}, "parts: '\\*/chess' matches none"),
         ("qa", {"models": ["nobody@temperature=1"]}, "models: no model"),
         ("survey", {"models": ["imported/x"]}, "models: model imported/x: no responses of it were imported in snapshot 'base'"),
         ("qa", {"models": ["imported/x"]}, "models: model imported/x: no responses of it were imported"),

@@ -72,7 +72,7 @@ def test_without_a_reason_that_counts_nothing_is_scored(metric: object) -> None:
         ({**METRIC, "answer": "maybe"}, "neither yes nor no"),
         ({**METRIC, "answer": ""}, "neither yes nor no"),
         ({**METRIC, "answer": True}, "neither yes nor no"),
-        ({**METRIC, "rationale": None}, "no metric"),
+        ({**METRIC, "rationale": None}, "not a metric"),
         ({**METRIC, "rationale": {"judge": False}}, "weight of 'judge'"),
         ({**METRIC, "rationale": {"tide": "1"}}, "weight of 'tide'"),
         ('{"answer": "yes", "answer": "no", "rationale": {"tide": 1}}', "given twice"),
