@@ -23,7 +23,7 @@ from dtef_pipeline.cli.terminal import compute_terminal_fit, print_rows, whole_f
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, reads_tables, warn_mixed, warn_stale
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME, TABLES
+from dtef_pipeline.families import FAMILY_BY_NAME, TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import build_command_settings
 from dtef_pipeline.report.columns import split_description
@@ -162,26 +162,27 @@ def find_columns(name: str) -> Mapping[str, str]:
     """The descriptions of columns by their names. `name`: of a board, a table, or a family for its first board. Raises ConfigError."""
     if name in _SHOWN_COLUMNS:
         return _further_columns(name)
-    if (view := _views().get(name)) is not None:
-        return describe_view_columns(view, name.partition("/")[0])
+    family = name.partition("/")[0]
+    if (view := _views([family] if family in FAMILY_BY_NAME else ()).get(name)) is not None:
+        return describe_view_columns(view, family)
     if name in TABLES:
         return describe_table_columns(name)
     known = list_board_names()
-    near = [one for one in known if name and name in one.split("/")] or get_close_matches(name, known)
+    near = [one for one in known if name and name in one.split("/")] or get_close_matches(name, known, cutoff=0.5)
     nearest = f"; nearest: {', '.join(sorted(near))}" if near else ""
     raise ConfigError(f"{name!r} is neither a board nor a table{nearest}. Allowed: {', '.join(known)}")
 
 
 def list_board_names() -> list[str]:
     """What `dtef explain` takes."""
-    return sorted({*_views(), *_SHOWN_COLUMNS, *TABLES})
+    return sorted({*_views(FAMILY_BY_NAME), *_SHOWN_COLUMNS, *TABLES})
 
 
-def _views() -> dict[str, BoardView]:
-    """The views of all families by their names; that of a family is its first one."""
-    families = {family.name: family_record(family.name).views for family in FAMILIES}
-    first = {name: views[0] for name, views in families.items() if views}
-    return first | {f"{name}/{view.name}": view for name, views in families.items() for view in views}
+def _views(families: Iterable[str]) -> dict[str, BoardView]:
+    """The views of these families by their names; that of a family is its first one."""
+    known = {name: family_record(name).views for name in families}
+    first = {name: views[0] for name, views in known.items() if views}
+    return first | {f"{name}/{view.name}": view for name, views in known.items() for view in views}
 
 
 def _further_columns(name: str) -> Mapping[str, str]:
