@@ -192,9 +192,9 @@ def demo_board(*words: str) -> str:
     return "\n".join(["```text", *lines, "```"])
 
 
-def demo_score() -> str:
+def demo_score(model: str) -> str:
     board = json.loads(dtef("board", "--round", "S1", "--round", "S2", "--json"))
-    (score,) = {row["score"] for row in board if row["model"] == "local/smollm2-135m" and row["context_level"] == "0"}
+    (score,) = {row["score"] for row in board if row["model"] == model and row["context_level"] == "0"}
     return f"{score:.2f}"
 
 
@@ -246,7 +246,8 @@ FIGURES: Mapping[str, Callable[[], str]] = {
     "blueprint-coverage": blueprint_coverage,
     "kuhn": partial(exact_values, "kuhn", KUHN),
     "leduc": partial(exact_values, "leduc", LEDUC),
-    "demo-score": demo_score,
+    "demo-score": partial(demo_score, "local/smollm2-135m"),
+    "demo-baseline-score": partial(demo_score, LEAVE_ONE_OUT),
     "demo-rubric": partial(demo_board, "rubric", "board", "--by", "blueprint", "--blueprint", "demo-*"),
     "demo-qa": partial(demo_board, "qa", "board", "--suite", "demo-*"),
     "demo-games": partial(demo_board, "games", "board", "--scenario", "kuhn"),
