@@ -51,7 +51,7 @@ def test_a_file_of_votes_comes_in_by_the_commands_of_the_guide(tmp_path: Path) -
     (tmp_path / "votes.jsonl").write_bytes(sent)
     services = services_in(there)
     with served(services) as api:
-        variables = {"api": f"{api.address}/api/feedback", "auth": f"Authorization: Bearer {ROLE_TOKENS['admin']}"}
+        variables = {"API": f"{api.address}/api", "AUTH": f"Authorization: Bearer {ROLE_TOKENS['admin']}"}
         done = subprocess.run(
             ["bash", "-c", commands[0].replace("-C 900000", "-C 4000")],
             cwd=tmp_path,
